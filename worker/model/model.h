@@ -1,0 +1,68 @@
+// A Llama-family model written against ops.h: parameters, forward, backward (NUMERICS 3).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coatrack/v1/job.pb.h"
+#include "worker/ops/ops.h"
+
+namespace coat {
+
+class Arena;
+
+// One stored tensor. Names are the logical names of checkpoints.
+struct Parameter {
+  std::string name;            // "layers.0.qkv", "layers.0.attention_norm", "embedding", "head"
+  std::vector<int64_t> shape;  // (out, in), or (d) for gains
+  bool decay = true;           // false for gains
+  uint32_t id = 0;             // position in the list
+  Tensor master;               // F32 or BF16
+  Tensor grad;                 // F32 or BF16
+};
+
+// A microbatch in device memory.
+struct Batch {
+  Tensor tokens;   // I32 (N)
+  Tensor targets;  // I32 (N); -1: ignored
+  Tensor order;    // I32 (N): positions sorted by (token, position)
+};
+
+// Per operand kind, six counters (MeasureArgs), filled when telemetry is on.
+enum class Operand : uint8_t { kActivation, kWeight, kGradient, kGroup };
+inline constexpr int kOperands = 4;
+
+// Thread-compatible. All memory is the arena's; spec has defaults applied.
+class Model {
+ public:
+  virtual ~Model() = default;
+  virtual const std::vector<Parameter>& parameters() const = 0;
+
+  // Fills the master weights from the seed: N(0, init_std), gains 1; residual projections scaled
+  // by 1/sqrt(2 layers). The same for any number of ranks and on every device.
+  virtual void Initialize(uint64_t seed) = 0;
+  // Quantizes or casts what is kept of the weights; after Initialize, a load and each update.
+  virtual void WeightsChanged() = 0;
+
+  // Forward and backward of one microbatch; gradients are added. nll and nonfinite accumulate in
+  // device scalars (below). `inverse_count`: F32 (1), 1 / valid targets of the global batch.
+  virtual void TrainMicrobatch(const Batch& batch, const Tensor& inverse_count,
+                               bool first_of_step) = 0;
+  // Forward only; adds to nll.
+  virtual void EvaluateMicrobatch(const Batch& batch) = 0;
+
+  virtual Tensor nll() const = 0;        // F32 (1): sum of nll since ResetStep
+  virtual Tensor nonfinite() const = 0;  // I32 (1)
+  virtual void ResetStep() = 0;          // zeroes gradients, nll and nonfinite
+  virtual void SetTelemetry(bool on) = 0;
+  virtual Tensor health(Operand operand) const = 0;  // F32 (8): six counters, scale min, max
+};
+
+std::unique_ptr<Model> CreateModel(const coatrack::v1::JobSpec& spec, Ops* ops, Arena* arena);
+
+// 6 x non-embedding parameters + causal attention, times tokens: forward and backward FLOPs.
+double TrainFlopsPerToken(const coatrack::v1::JobSpec& spec);
+
+}  // namespace coat
