@@ -10,20 +10,20 @@ namespace coat {
 // One code space for services and engine. Services map it to gRPC codes, trainers to Reason.
 enum class Code {
   kOk,
-  kInvalidArgument,    // bad input of a person: spec, flag, file content
+  kInvalidArgument,  // bad input of a person: spec, flag, file content
   kNotFound,
   kAlreadyExists,
-  kFailedPrecondition, // right request, wrong state
-  kResourceExhausted,  // a bound was reached: queue, disk, device memory
-  kAborted,            // fenced: stale epoch, attempt or incarnation
-  kUnavailable,        // try again later
+  kFailedPrecondition,  // right request, wrong state
+  kResourceExhausted,   // a bound was reached: queue, disk, device memory
+  kAborted,             // fenced: stale epoch, attempt or incarnation
+  kUnavailable,         // try again later
   kDeadlineExceeded,
-  kDataLoss,           // corrupt file or row
-  kDataChanged,        // training data differs from the first attempt's
+  kDataLoss,     // corrupt file or row
+  kDataChanged,  // training data differs from the first attempt's
   kOutOfDeviceMemory,
-  kCollective,         // a peer is gone or silent
+  kCollective,  // a peer is gone or silent
   kNumeric,
-  kStopped,            // asked to stop
+  kStopped,  // asked to stop
   kIo,
   kInternal,
 };
@@ -48,8 +48,8 @@ class Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}               // NOLINT: implicit on purpose
-  Result(Status status) : status_(std::move(status)) {}       // NOLINT: implicit on purpose
+  Result(T value) : value_(std::move(value)) {}          // NOLINT: implicit on purpose
+  Result(Status status) : status_(std::move(status)) {}  // NOLINT: implicit on purpose
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
   T& value() & { return *value_; }
@@ -71,10 +71,10 @@ class [[nodiscard]] Result {
 #define COAT_CONCAT(a, b) COAT_CONCAT_INNER(a, b)
 
 // RETURN_IF_ERROR(expr): returns expr's Status from the enclosing function unless it is ok.
-#define RETURN_IF_ERROR(expr)                      \
-  do {                                             \
-    ::coat::Status coat_status = (expr);           \
-    if (!coat_status.ok()) return coat_status;     \
+#define RETURN_IF_ERROR(expr)                  \
+  do {                                         \
+    ::coat::Status coat_status = (expr);       \
+    if (!coat_status.ok()) return coat_status; \
   } while (false)
 
 // ASSIGN_OR_RETURN(auto x, expr): x = the value of expr's Result, or returns its Status.

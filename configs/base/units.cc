@@ -63,9 +63,9 @@ std::string FormatCount(int64_t count) {
 }
 
 Result<int64_t> ParseDurationMs(std::string_view text) {
-  const Status bad(Code::kInvalidArgument,
-                   "'" + std::string(text) + "' is not a duration; write a number and a unit, " +
-                       "such as 30s, 15m or 1h30m");
+  const Status bad(Code::kInvalidArgument, "'" + std::string(text) +
+                                               "' is not a duration; write a number and a unit, " +
+                                               "such as 30s, 15m or 1h30m");
   double total_ms = 0;
   size_t i = 0;
   while (i < text.size()) {

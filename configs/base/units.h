@@ -20,9 +20,9 @@ constexpr int64_t CeilDiv(int64_t value, int64_t divisor) {
   return (value + divisor - 1) / divisor;
 }
 
-std::string FormatBytes(int64_t bytes);        // "1.5 GiB", "312 B"
-std::string FormatDurationMs(int64_t ms);      // "1h02m", "3m05s", "4.2s", "12ms"
-std::string FormatCount(int64_t count);        // "1,048,576"
+std::string FormatBytes(int64_t bytes);    // "1.5 GiB", "312 B"
+std::string FormatDurationMs(int64_t ms);  // "1h02m", "3m05s", "4.2s", "12ms"
+std::string FormatCount(int64_t count);    // "1,048,576"
 
 // "30m", "1h30m", "1.5s", "250ms" -> milliseconds; a missing or unknown unit is refused.
 Result<int64_t> ParseDurationMs(std::string_view text);

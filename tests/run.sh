@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Sets up, builds and runs the tests. The last lines are ctest's own count.
+#   tests/run.sh          release build, every test but the slow ones
+#   tests/run.sh slow     the tests labelled slow
+#   tests/run.sh asan     everything under the address and undefined-behaviour sanitizers
+#   tests/run.sh tsan     what has no gRPC under the thread sanitizer
+#   tests/run.sh tidy     clang-tidy on all files (by default: on the last commit's)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+what=${1:-default}
+jobs=$(nproc)
+
+bash deploy/packages.sh --tests
+
+check_format() {
+  git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs -r clang-format-14 --dry-run --Werror
+}
+
+# clang-tidy needs compile_commands.json, so a configured build.
+run_clang_tidy() {
+  local files
+  files=$(grep '\.cc$' || true)
+  [ -z "$files" ] || xargs -r -n 4 -P "$jobs" clang-tidy-14 --quiet -p "$1" <<<"$files"
+}
+
+build() {
+  cmake --preset "$@" >/dev/null
+  cmake --build --preset "$1" -j "$jobs" | grep -vE '^\[[0-9]+/[0-9]+\]|^ninja: ' || true
+  [ "${PIPESTATUS[0]}" = 0 ]
+}
+
+run_tests() {
+  local dir=$1
+  shift
+  (cd "$dir" && ctest --output-on-failure -j "$jobs" --no-tests=error "$@")
+}
+
+case "$what" in
+  default)
+    check_format
+    build release -DENABLE_CUDA=AUTO
+    git diff --name-only --diff-filter=d HEAD~1 -- '*.cc' 2>/dev/null | head -12 |
+      run_clang_tidy build/release
+    run_tests build/release -LE 'slow'
+    ;;
+  slow) build release -DENABLE_CUDA=AUTO; run_tests build/release -L slow ;;
+  asan) build asan; run_tests build/asan -LE 'slow|e2e' ;;
+  tsan) build tsan; run_tests build/tsan -LE slow ;;
+  tidy)
+    build release -DENABLE_CUDA=AUTO
+    git ls-files '*.cc' | run_clang_tidy build/release
+    ;;
+  *) echo "run.sh: unknown target '$what' (slow, asan, tsan, tidy)" >&2; exit 2 ;;
+esac
