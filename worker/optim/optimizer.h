@@ -17,14 +17,15 @@ class Arena;
 // Learning rate of 1-based step `step`; schedules end at min_lr on the last step.
 double LearningRate(const coatrack::v1::OptimizerSpec& spec, int64_t step, int64_t steps);
 
-// Names a checkpoint stores besides the weights: "<parameter>.m.codes", ".m.amax", ".m.k16", ...
+// What a checkpoint stores besides the weights, under the names of layout.h:
+// "<parameter>.m.values", ".m.amax", ".m.k16", ".v. ...".
 struct StateTensor {
   std::string name;
   Tensor tensor;
 };
 
-struct KHistogram {  // of 16 k, over groups that hold a non-zero value
-  std::vector<double> bounds;   // upper bounds in k: 1/16, 1/8, ..., 64
+struct KHistogram {             // of k, over groups that hold a non-zero value
+  std::vector<double> bounds;   // upper bounds (inclusive) of k: 1/16, 1/8, ..., 64
   std::vector<int64_t> counts;  // bounds.size() + 1
 };
 
@@ -38,7 +39,7 @@ class Optimizer {
   virtual void SetAppliedSteps(int32_t t) = 0;
   virtual std::vector<StateTensor> StateTensors() = 0;
   virtual KHistogram ExpansionK(bool second_moment) = 0;  // empty unless fp8_dre
-  virtual std::string StateName() const = 0;  // what really runs: "fp8_dre e4m3/e4m3"
+  virtual std::string StateName() const = 0;              // what really runs: "fp8_dre e4m3/e4m3"
 };
 
 // All tensors the optimizer needs are in the arena under StateTensor names (declared by
