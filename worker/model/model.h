@@ -20,8 +20,17 @@ struct Parameter {
   bool decay = true;           // false for gains
   uint32_t id = 0;             // position in the list
   Tensor master;               // F32 or BF16
-  Tensor grad;                 // F32 or BF16
+  Tensor grad;                 // F32 or BF16; gains and the head's tensor are always F32
+  Tensor copy;                 // BF16: the update must write the rounded new weights; or empty
+  Tensor amax;                 // F32 (1): the update must write their largest magnitude; or empty
 };
+
+// Names in the arena of what the trainer fills before a microbatch. The addresses are the same in
+// every step, so that a microbatch can be recorded once and replayed.
+inline constexpr char kBatchTokens[] = "batch.tokens";               // I32 (N)
+inline constexpr char kBatchTargets[] = "batch.targets";             // I32 (N)
+inline constexpr char kBatchOrder[] = "batch.order";                 // I32 (N)
+inline constexpr char kBatchInverseCount[] = "batch.inverse_count";  // F32 (1)
 
 // A microbatch in device memory.
 struct Batch {
@@ -30,7 +39,13 @@ struct Batch {
   Tensor order;    // I32 (N): positions sorted by (token, position)
 };
 
-// Per operand kind, six counters (MeasureArgs), filled when telemetry is on.
+Batch BatchBuffers(const Arena& arena);  // the three tensors named above
+
+// Positions sorted by (token, position): the content of Batch::order. Host memory.
+std::vector<int32_t> TokenOrder(const std::vector<int32_t>& tokens);
+
+// Per operand kind, six counters (MeasureArgs), filled when telemetry is on: E4M3 operands of
+// GEMMs made from activations (attention output), from weights, E5M2 gradients, and 1x16 groups.
 enum class Operand : uint8_t { kActivation, kWeight, kGradient, kGroup };
 inline constexpr int kOperands = 4;
 
@@ -43,11 +58,17 @@ class Model {
   // Fills the master weights from the seed: N(0, init_std), gains 1; residual projections scaled
   // by 1/sqrt(2 layers). The same for any number of ranks and on every device.
   virtual void Initialize(uint64_t seed) = 0;
-  // Quantizes or casts what is kept of the weights; after Initialize, a load and each update.
+  // Recomputes whatever is kept of the weights (BF16 copies, largest magnitudes, scales, resident
+  // FP8 codes) from the masters: after a load. Initialize does it itself.
   virtual void WeightsChanged() = 0;
+  // The same after Optimizer::Step, which has already written Parameter::copy and amax.
+  virtual void WeightsUpdated() = 0;
 
   // Forward and backward of one microbatch; gradients are added. nll and nonfinite accumulate in
   // device scalars (below). `inverse_count`: F32 (1), 1 / valid targets of the global batch.
+  // `first_of_step` only chooses the microbatch that telemetry samples; without telemetry the
+  // work, the addresses and the host scalars of all microbatches are the same and the host waits
+  // for nothing.
   virtual void TrainMicrobatch(const Batch& batch, const Tensor& inverse_count,
                                bool first_of_step) = 0;
   // Forward only; adds to nll.
@@ -56,7 +77,7 @@ class Model {
   virtual Tensor nll() const = 0;        // F32 (1): sum of nll since ResetStep
   virtual Tensor nonfinite() const = 0;  // I32 (1)
   virtual void ResetStep() = 0;          // zeroes gradients, nll and nonfinite
-  virtual void SetTelemetry(bool on) = 0;
+  virtual void SetTelemetry(bool on) = 0;  // switching it on zeroes the counters
   virtual Tensor health(Operand operand) const = 0;  // F32 (8): six counters, scale min, max
 };
 
