@@ -10,7 +10,9 @@
 // - Nothing is allocated; scratch comes from the workspace given to the backend (workspace.h).
 // - Asynchronous on the backend's stream. Host scalars are read at the call; host tensors never.
 // - FP8 operands of a GEMM have ld = RoundUp(cols, 16) and storage for RoundUp(rows, 16) rows, the
-//   padding zero. Everything else has ld == cols unless said otherwise.
+//   padding zero. The operators write the padding columns; padding rows stay as the owner zeroed
+//   them. Everything else has ld == cols unless said otherwise. Vectors and group scales are
+//   contiguous, in any shape of the right number of elements.
 // - Scales are dequantization scales (value = code x scale), FP32 scalars in device memory.
 // - `amax` partials: FP32, one per row, magnitudes; NaN and infinity win (NUMERICS 1).
 // - Shape or dtype errors throw Error(kInternal) naming operator and argument.
@@ -91,15 +93,15 @@ struct AmaxArgs {
   Tensor amax;  // out, F32 (rows)
 };
 struct AmaxToScaleArgs {
-  Tensor amax;          // in, F32 (any number of partials)
+  Tensor amax;                  // in, F32 (any number of partials)
   DType format = DType::kE4M3;  // kE4M3 or kE5M2
-  Tensor scale;         // out, F32 (1)
-  Tensor nonfinite;     // inout, I32 (1): set to 1 when a partial is not finite
+  Tensor scale;                 // out, F32 (1)
+  Tensor nonfinite;             // inout, I32 (1): set to 1 when a partial is not finite
 };
 struct QuantizeArgs {
-  Tensor x;               // in, BF16 or F32 (rows, cols)
-  Tensor scale;           // in, F32 (1)
-  Tensor codes;           // out, E4M3 or E5M2 (rows, cols), or empty
+  Tensor x;                 // in, BF16 or F32 (rows, cols)
+  Tensor scale;             // in, F32 (1)
+  Tensor codes;             // out, E4M3 or E5M2 (rows, cols), or empty
   Tensor codes_transposed;  // out, same format (cols, rows), or empty
 };
 struct TransposeArgs {
@@ -116,12 +118,12 @@ struct CastArgs {
 // along k as written. BF16 and F32 operands may be stored the other way round (`*_transposed`:
 // stored (k, m) or (k, n)).
 struct GemmArgs {
-  Tensor a;              // in, E4M3, E5M2, BF16 or F32
-  Tensor a_scale;        // in, F32 (1) for FP8, else empty
-  Tensor b;              // in
-  Tensor b_scale;        // in
-  Tensor c;              // out, BF16 or F32 (m, n); inout when accumulate (F32, or BF16 summed
-                         // in FP32 and rounded once)
+  Tensor a;        // in, E4M3, E5M2, BF16 or F32
+  Tensor a_scale;  // in, F32 (1) for FP8, else empty
+  Tensor b;        // in
+  Tensor b_scale;  // in
+  Tensor c;        // out, BF16 or F32 (m, n); inout when accumulate (F32, or BF16 summed
+                   // in FP32 and rounded once)
   bool a_transposed = false;
   bool b_transposed = false;
   bool accumulate = false;
@@ -137,11 +139,11 @@ struct AttentionShape {
 // Rotate-half pairs (i, i + dh/2) of every head of q and k; FP32, result BF16, in place.
 struct RopeArgs {
   AttentionShape shape;
-  Tensor qkv;   // inout, BF16 (N, q + 2 kv): [q | k | v]
-  Tensor cos;   // in, F32 (T, dh / 2)
-  Tensor sin;   // in, F32 (T, dh / 2)
+  Tensor qkv;             // inout, BF16 (N, q + 2 kv): [q | k | v]
+  Tensor cos;             // in, F32 (T, dh / 2)
+  Tensor sin;             // in, F32 (T, dh / 2)
   bool backward = false;  // rotates by the negative angle
-  Tensor amax;  // out, F32 (N) over the whole row, v included, or empty
+  Tensor amax;            // out, F32 (N) over the whole row, v included, or empty
 };
 struct AttentionArgs {  // causal, scale 1/sqrt(dh), FP32 softmax
   AttentionShape shape;
@@ -163,7 +165,7 @@ struct GateUpQuantizeArgs {
   GroupQuantized q8;  // out, segments 2, or empty
   Tensor amax;        // out, F32 (N): max |silu(gate) up| of the (dequantized) values, or empty
 };
-struct SwigluArgs {  // y = silu(gate) up in FP32
+struct SwigluArgs {       // y = silu(gate) up in FP32
   Activation gate_up;     // in (N, 2 f)
   Tensor scale;           // in, F32 (1) for E4M3 outputs, else empty
   Tensor out;             // out, E4M3 or BF16 (N, f), or empty
@@ -177,21 +179,23 @@ struct SwigluBackwardArgs {
 };
 
 // ---- loss ---------------------------------------------------------------------------------------
-// Rows with target < 0 are ignored: zero gradient, zero nll.
+// Rows with target < 0 are ignored: zero gradient, zero nll. Columns of dlogits between V and ld
+// are written with zeros, so that a padded V may be a contraction size.
 struct CrossEntropyArgs {
-  Tensor logits;       // in, BF16 or F32 (rows, V), ld >= V; columns >= V are never read
-  Tensor targets;      // in, I32 (rows)
+  Tensor logits;         // in, BF16 or F32 (rows, V), ld >= V; columns >= V are never read
+  Tensor targets;        // in, I32 (rows)
   Tensor inverse_count;  // in, F32 (1): 1 / M, M = valid targets of the whole global batch
-  Tensor dlogits;      // out, BF16 (rows, V) = (softmax - onehot) / M, or empty; may alias logits
-  Tensor nll;          // out, F32 (rows)
+  Tensor dlogits;        // out, BF16 (rows, V) = (softmax - onehot) / M, or empty; may alias logits
+  Tensor nll;            // out, F32 (rows)
 };
 struct SumArgs {
-  Tensor x;            // in, F32
-  Tensor out;          // inout, F32 (1): +=, fixed order, pairwise
+  Tensor x;    // in, F32
+  Tensor out;  // inout, F32 (1): +=, fixed order, pairwise
 };
 
-// ---- optimizer (NUMERICS 4 and 5) -----------------------------------------------------------------
-// Lives in device memory; CPU and CUDA read and write it in place.
+// ---- optimizer (NUMERICS 4 and 5)
+// ----------------------------------------------------------------- Lives in device memory; CPU and
+// CUDA read and write it in place.
 struct StepState {
   float grad_norm = 0;    // out of GradNorm, before clipping
   float clip_factor = 1;  // min(1, clip / (norm + 1e-6)); 1 when clip is 0
@@ -216,30 +220,31 @@ struct AdamWTensor {
   Tensor copy;   // out, BF16 (P): rounded copy of the new weights (recipe bf16), or empty
   Tensor amax;   // out, F32 (1): largest magnitude of the new weights, or empty
   bool decay = true;
-  uint32_t id = 0;          // Philox counter, stable over world sizes
+  uint32_t id = 0;             // Philox counter, stable over world sizes
   int64_t element_offset = 0;  // of this shard in the stored tensor; a multiple of 128
 };
 struct AdamWArgs {
   std::span<const AdamWTensor> tensors;
   MomentStorage storage = MomentStorage::kFp8Dre;
   float lr = 0, beta1 = 0.9f, beta2 = 0.95f, eps = 1e-8f, weight_decay = 0.1f;
-  uint64_t seed = 0;   // stochastic rounding
-  Tensor state;        // inout, U8 (sizeof(StepState)); nothing changes when apply is 0
+  uint64_t seed = 0;  // stochastic rounding
+  Tensor state;       // inout, U8 (sizeof(StepState)); nothing changes when apply is 0
 };
 struct GradNormArgs {
   std::span<const Tensor> grads;  // in, F32 or BF16
-  Tensor nonfinite;     // in, I32 (1), set by AmaxToScale: reduced over ranks by the caller
-  Tensor inverse_count; // in, F32 (1); 0: no valid target in the global batch
+  Tensor nonfinite;      // in, I32 (1), set by AmaxToScale: reduced over ranks by the caller
+  Tensor inverse_count;  // in, F32 (1); 0: no valid target in the global batch
   float clip_norm = 0;
-  Tensor state;         // inout, U8 (sizeof(StepState)): grad_norm, clip_factor, apply
+  Tensor state;  // inout, U8 (sizeof(StepState)): grad_norm, clip_factor, apply
 };
 
 // ---- telemetry (NUMERICS 7) -------------------------------------------------------------------
-// Adds to six counters: values, non-zero values, saturated codes, flushed codes (x != 0, code 0),
-// sum of squared errors, sum of squares.
+// Adds to six counters: values, non-zero values, saturated codes (those of F_max, of infinity and
+// of NaN), flushed codes (x != 0, code 0), sum of squared errors, sum of squares (both over finite
+// values).
 struct MeasureArgs {
-  Tensor x;         // in, BF16 or F32 (rows, cols)
-  Tensor scale;     // in, F32 (1): per tensor; empty: 1x16 groups
+  Tensor x;      // in, BF16 or F32 (rows, cols)
+  Tensor scale;  // in, F32 (1): per tensor; empty: 1x16 groups
   DType format = DType::kE4M3;
   int segments = 1;
   Tensor counters;  // inout, F32 (6)
@@ -275,7 +280,8 @@ class Ops {
   virtual void AdamW(const AdamWArgs&) = 0;
   virtual void Measure(const MeasureArgs&) = 0;
 
-  // Memory. Copies are ordered with the operators; ToHost is complete after Synchronize.
+  // Memory. Copies are ordered with the operators; ToHost is complete after Synchronize. All four
+  // move the storage of a view, bytes() of it with the padding of its rows; not for Columns views.
   virtual void Zero(const Tensor& x) = 0;
   virtual void Copy(const Tensor& from, const Tensor& to) = 0;  // same device, same bytes
   virtual void ToDevice(const void* host, const Tensor& to) = 0;

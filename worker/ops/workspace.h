@@ -11,9 +11,9 @@ namespace coat {
 struct WorkspaceShape {
   AttentionShape attention;
   int64_t hidden = 0, intermediate = 0, vocab = 0;
-  int64_t loss_rows = 0;         // rows of logits at a time
-  int64_t parameters = 0;        // largest stored tensor, for GradNorm
-  int64_t tensors = 0;           // number of stored tensors
+  int64_t loss_rows = 0;   // rows of logits at a time
+  int64_t parameters = 0;  // largest stored tensor, for GradNorm
+  int64_t tensors = 0;     // number of stored tensors
   bool deterministic = true;
 };
 

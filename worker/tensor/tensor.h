@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 
@@ -30,18 +31,19 @@ struct Tensor {
   bool empty() const { return data == nullptr; }
   int64_t dim(int i) const { return shape[static_cast<size_t>(i)]; }
   int64_t cols() const { return rank == 0 ? 0 : shape[static_cast<size_t>(rank - 1)]; }
-  int64_t rows() const;   // product of all dimensions but the last
+  int64_t rows() const;   // product of all dimensions but the last; 1 when there is only one
   int64_t numel() const;  // rows() * cols()
   int64_t bytes() const;  // rows() * ld * ElementBytes: the storage that belongs to the view
   bool contiguous() const { return ld == cols(); }
 
-  // T must have the size of the element type; checked in debug builds.
+  // The caller knows that T is the C++ type of dtype (char: raw bytes).
   template <typename T>
   T* as() const {
     return static_cast<T*>(data);
   }
 
-  Tensor Row(int64_t first, int64_t count) const;  // rows [first, first + count) as a 2-D view
+  // Errors of the constructor and of all views: Error(kInternal) when out of range.
+  Tensor Row(int64_t first, int64_t count) const;      // rows [first, first + count) as a 2-D view
   Tensor Columns(int64_t first, int64_t count) const;  // a 2-D view that keeps ld
   Tensor Reshape(std::initializer_list<int64_t> dims) const;  // contiguous views only
 };

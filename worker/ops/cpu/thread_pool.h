@@ -31,7 +31,8 @@ class ThreadPool {
 
  private:
   void WorkerMain();
-  void RunChunks();
+  // Runs chunks until none is left; `lock` holds mutex_ on entry and on return.
+  void RunChunks(std::unique_lock<std::mutex>& lock);
 
   std::vector<std::thread> workers_;
   std::mutex mutex_;

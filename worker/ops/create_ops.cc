@@ -1,0 +1,17 @@
+#include <string>
+
+#include "configs/base/error.h"
+#include "worker/ops/cpu/cpu_ops.h"
+#include "worker/ops/create_cuda.h"
+#include "worker/ops/ops.h"
+
+namespace coat {
+
+std::unique_ptr<Ops> CreateOps(const std::string& device, int threads) {
+  if (device == "cpu") return std::make_unique<CpuOps>(threads);
+  if (device.starts_with("cuda:")) return CreateCudaOps(device, threads);
+  throw Error(Code::kFailedPrecondition,
+              "device \"" + device + "\" is unknown; use \"cpu\" or \"cuda:<uuid or index>\"");
+}
+
+}  // namespace coat

@@ -1,0 +1,365 @@
+// AdamW over all tensors in one launch: a warp a group of 128, four elements a lane.
+#include <vector>
+
+#include "configs/base/error.h"
+#include "configs/base/units.h"
+#include "worker/ops/cpu/philox.h"
+#include "worker/ops/cuda/adamw_table.h"
+#include "worker/ops/cuda/cuda_ops.h"
+#include "worker/ops/cuda/device.cuh"
+#include "worker/precision/adamw_update.h"
+#include "worker/precision/expansion.h"
+
+namespace coat {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kChunkGroups = 64;  // a block's share: 8 groups a warp
+
+struct Scalars {
+  float lr, beta1, beta2, eps, weight_decay;
+  uint64_t seed;
+};
+
+__device__ inline float FastLog2Approx(float x) {  // subnormals are scaled first: no flush
+  const bool small = x < 0x1p-126f;
+  float y;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(small ? x * 0x1p24f : x));
+  return small ? y - 24.0f : y;
+}
+__device__ inline float FastExp2Approx(float x) {
+  float y;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+__device__ inline uint32_t WarpMin(uint32_t x) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    x = min(x, __shfl_xor_sync(0xffffffffu, x, offset));
+  }
+  return x;
+}
+
+template <typename F>
+constexpr DType FormatOf() {
+  return F::kMantissaBits == 3 ? DType::kE4M3 : DType::kE5M2;
+}
+
+struct Range {
+  uint32_t largest, smallest;  // magnitude bits; smallest non-zero one
+};
+__device__ inline Range GroupRange(const float x[4]) {
+  uint32_t most = 0, least = 0xffffffffu;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t m = MagnitudeBits(x[i]);
+    most = max(most, m);
+    least = min(least, m - 1u);  // zero wraps to the top
+  }
+  most = WarpMax(most);
+  least = WarpMin(least);
+  return {most, most == 0 ? 0u : least + 1u};
+}
+
+// FP8 moments; `table`: log2(|c| / F) in shared memory.
+template <typename F, bool kExpanded>
+struct Fp8Moment {
+  __device__ static void Load(const AdamWMoment& s, int64_t group, int64_t at, int n,
+                              const float* table, float x[4]) {
+    uint32_t codes = 0;
+    const auto* p = static_cast<const uint8_t*>(s.values) + at;
+    if (n == 4) {
+      codes = *reinterpret_cast<const uint32_t*>(p);
+    } else {
+      for (int i = 0; i < n; ++i) codes |= static_cast<uint32_t>(p[i]) << (8 * i);
+    }
+    const float a = s.amax[group];
+    const float inverse_k = kExpanded ? 16.0f / static_cast<float>(s.k16[group]) : 1.0f;
+    const bool wide = kExpanded && ExpansionIsWide<F>(inverse_k);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const uint32_t code = (codes >> (8 * i)) & 0xffu;
+      if (!kExpanded) {
+        x[i] = Fp8Decode<F>(static_cast<uint8_t>(code)) * a;
+      } else if (wide) {
+        x[i] = ExpansionDecodeWide(code, table[code & 0x7fu], a, inverse_k);
+      } else {
+        const float magnitude = a * FastExp2Approx(table[code & 0x7fu] * inverse_k);
+        x[i] = (code & 0x7fu) == 0
+                   ? 0.0f
+                   : __uint_as_float(__float_as_uint(magnitude) | ((code & 0x80u) << 24));
+      }
+    }
+  }
+
+  __device__ static void Store(const AdamWMoment& s, int64_t group, int64_t at, int n,
+                               const float x[4]) {
+    const Range range = GroupRange(x);
+    const float a = __uint_as_float(range.largest);
+    const float scale = TensorScale<F>(a);
+    const float inverse = InverseScale(scale);
+    uint32_t k16 = kExpansionOne;
+    if (kExpanded && range.largest != 0) {
+      k16 = ExpansionK16<F>(a, __uint_as_float(range.smallest));
+    }
+    const float k = static_cast<float>(k16) * 0.0625f;
+    uint32_t codes = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float y = x[i] * inverse;
+      if (kExpanded) {
+        y = F::kMaxValue * FastExp2Approx(k * FastLog2Approx(fabsf(x[i]) / a));
+      }
+      uint32_t code = EncodePair<FormatOf<F>()>(y, 0.0f) & 0xffu;
+      if (kExpanded) {
+        code = max(code, 1u) | ((__float_as_uint(x[i]) >> 24) & 0x80u);
+        code = x[i] == 0.0f ? 0u : code;
+      }
+      codes |= code << (8 * i);
+    }
+    auto* p = static_cast<uint8_t*>(s.values) + at;
+    if (n == 4) {
+      *reinterpret_cast<uint32_t*>(p) = codes;
+    } else {
+      for (int i = 0; i < n; ++i) p[i] = static_cast<uint8_t>(codes >> (8 * i));
+    }
+    if (threadIdx.x % 32 == 0) {
+      s.amax[group] = kExpanded ? a : scale;
+      if (kExpanded) s.k16[group] = static_cast<uint16_t>(k16);
+    }
+  }
+};
+
+template <typename Value>
+struct PlainMoment {
+  __device__ static void Load(const AdamWMoment& s, int64_t, int64_t at, int n, const float*,
+                              float x[4]) {
+    const auto* p = static_cast<const Value*>(s.values) + at;
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (sizeof(Value) == 4) {
+        x[i] = i < n ? p[i] : 0.0f;
+      } else {
+        x[i] = i < n ? FloatFromBf16(p[i]) : 0.0f;
+      }
+    }
+  }
+  __device__ static void Store(const AdamWMoment& s, int64_t, int64_t at, int n, const float x[4]) {
+    auto* p = static_cast<Value*>(s.values) + at;
+    for (int i = 0; i < n; ++i) {
+      if constexpr (sizeof(Value) == 4) {
+        p[i] = x[i];
+      } else {
+        p[i] = Bf16Bits(x[i]);
+      }
+    }
+  }
+};
+
+__device__ inline void LoadFour(const void* base, bool bf16, int64_t at, int n, float x[4]) {
+  if (n == 4 && !bf16) {
+    const float4 v = *reinterpret_cast<const float4*>(static_cast<const float*>(base) + at);
+    x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
+    return;
+  }
+  if (n == 4) {
+    const auto* p = reinterpret_cast<const uint2*>(static_cast<const uint16_t*>(base) + at);
+    const uint2 v = *p;
+    x[0] = __uint_as_float(v.x << 16), x[1] = __uint_as_float(v.x & 0xffff0000u);
+    x[2] = __uint_as_float(v.y << 16), x[3] = __uint_as_float(v.y & 0xffff0000u);
+    return;
+  }
+  for (int i = 0; i < 4; ++i) {
+    if (i >= n) {
+      x[i] = 0.0f;
+    } else if (bf16) {
+      x[i] = FloatFromBf16(static_cast<const uint16_t*>(base)[at + i]);
+    } else {
+      x[i] = static_cast<const float*>(base)[at + i];
+    }
+  }
+}
+
+__device__ inline void StoreBf16(uint16_t* p, const uint16_t x[4], int n) {
+  if (n == 4) {
+    *reinterpret_cast<uint2*>(p) = make_uint2(x[0] | (static_cast<uint32_t>(x[1]) << 16),
+                                              x[2] | (static_cast<uint32_t>(x[3]) << 16));
+    return;
+  }
+  for (int i = 0; i < n; ++i) p[i] = x[i];
+}
+
+// Writes the new weights; returns them as stored.
+__device__ inline void StoreParam(const AdamWEntry& e, int64_t at, int n, float p[4], uint64_t seed,
+                                  int32_t t) {
+  if (!e.param_bf16) {
+    auto* out = static_cast<float*>(e.param) + at;
+    if (n == 4) {
+      *reinterpret_cast<float4*>(out) = make_float4(p[0], p[1], p[2], p[3]);
+    } else {
+      for (int i = 0; i < n; ++i) out[i] = p[i];
+    }
+    return;
+  }
+  const PhiloxBlock words = RoundingWords(seed, (e.element_offset + at) / 4, e.id, t);
+  uint16_t bits[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    bits[i] = StochasticBf16(p[i], words.word[i]);
+    p[i] = FloatFromBf16(bits[i]);
+  }
+  StoreBf16(static_cast<uint16_t*>(e.param) + at, bits, n);
+}
+
+__global__ void PrepareKernel(const AdamWEntry* entries, int count, Scalars s, StepState* state,
+                              AdamWCoefficients* coefficients) {
+  if (state->apply == 0) return;
+  for (int i = threadIdx.x; i < count; i += blockDim.x) {
+    if (entries[i].weight_amax != nullptr) *entries[i].weight_amax = 0.0f;
+  }
+  if (threadIdx.x != 0) return;
+  state->t += 1;
+  state->update_sq = 0;
+  state->weight_sq = 0;
+  *coefficients = MakeAdamWCoefficients(s.lr, s.beta1, s.beta2, s.eps, s.weight_decay,
+                                        state->clip_factor, state->t);
+}
+
+template <typename M, typename V, typename FormatM, typename FormatV>
+__global__ void __launch_bounds__(kThreads)
+    AdamWKernel(const AdamWEntry* entries, int count, uint64_t seed,
+                const AdamWCoefficients* coefficients, StepState* state) {
+  __shared__ float table_m[128];
+  __shared__ float table_v[128];
+  __shared__ float scratch[33];
+  if (state->apply == 0) return;
+  for (int i = threadIdx.x; i < 128; i += blockDim.x) {
+    table_m[i] = kExpansionTable<FormatM>.log2_ratio[i];
+    table_v[i] = kExpansionTable<FormatV>.log2_ratio[i];
+  }
+  __syncthreads();
+  int low = 0, high = count - 1;  // the last entry whose first chunk is not beyond this block
+  while (low < high) {
+    const int middle = (low + high + 1) / 2;
+    if (entries[middle].first_chunk <= blockIdx.x) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  const AdamWEntry e = entries[low];
+  const AdamWCoefficients c = *coefficients;
+  const float decay = e.decay ? c.weight_decay : 0.0f;
+  const int lane = threadIdx.x % 32;
+  const int64_t first_group = (blockIdx.x - e.first_chunk) * static_cast<int64_t>(kChunkGroups);
+  float update_sq = 0, weight_sq = 0;
+  uint32_t largest = 0;
+  for (int g = threadIdx.x / 32; g < kChunkGroups; g += kThreads / 32) {
+    const int64_t group = first_group + g;
+    if (group * kExpansionGroup >= e.count) break;
+    const int64_t at = group * kExpansionGroup + lane * 4;
+    const int n = static_cast<int>(max(int64_t{0}, min(int64_t{4}, e.count - at)));
+    float p[4], grad[4], m[4], v[4];
+    LoadFour(e.param, e.param_bf16, at, n, p);
+    LoadFour(e.grad, e.grad_bf16, at, n, grad);
+    M::Load(e.m, group, at, n, table_m, m);
+    V::Load(e.v, group, at, n, table_v, v);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float step = AdamWElement(c, decay, p[i], grad[i], &m[i], &v[i]);
+      p[i] = p[i] - step;
+      if (i >= n) p[i] = m[i] = v[i] = 0.0f;
+      update_sq += i < n ? step * step : 0.0f;
+    }
+    M::Store(e.m, group, at, n, m);
+    V::Store(e.v, group, at, n, v);
+    StoreParam(e, at, n, p, seed, state->t);
+    uint16_t copy[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      weight_sq += p[i] * p[i];
+      largest = max(largest, MagnitudeBits(p[i]));
+      copy[i] = Bf16Bits(p[i]);
+    }
+    if (e.copy != nullptr) StoreBf16(e.copy + at, copy, n);
+  }
+  update_sq = BlockSum(update_sq, scratch);
+  weight_sq = BlockSum(weight_sq, scratch);
+  largest = BlockMax(largest, reinterpret_cast<uint32_t*>(scratch));
+  if (threadIdx.x != 0) return;
+  atomicAdd(&state->update_sq, update_sq);
+  atomicAdd(&state->weight_sq, weight_sq);
+  if (e.weight_amax != nullptr) atomicMax(reinterpret_cast<unsigned*>(e.weight_amax), largest);
+}
+
+AdamWMoment MakeMoment(const Moment& m) {
+  return {m.values.data, m.amax.as<float>(), m.k16.as<uint16_t>()};
+}
+
+}  // namespace
+
+std::vector<AdamWEntry> MakeAdamWTable(std::span<const AdamWTensor> tensors, int64_t* chunks) {
+  std::vector<AdamWEntry> table;
+  *chunks = 0;
+  for (const AdamWTensor& t : tensors) {
+    if (t.param.numel() == 0) continue;
+    AdamWEntry e;
+    e.param = t.param.data;
+    e.grad = t.grad.data;
+    e.m = MakeMoment(t.m);
+    e.v = MakeMoment(t.v);
+    e.copy = t.copy.as<uint16_t>();
+    e.weight_amax = t.amax.as<float>();
+    e.count = t.param.numel();
+    e.element_offset = t.element_offset;
+    e.first_chunk = *chunks;
+    e.id = t.id;
+    e.param_bf16 = t.param.dtype == DType::kBF16;
+    e.grad_bf16 = t.grad.dtype == DType::kBF16;
+    e.decay = t.decay;
+    *chunks += CeilDiv(CeilDiv(e.count, kExpansionGroup), kChunkGroups);
+    table.push_back(e);
+  }
+  return table;
+}
+
+void CudaOps::AdamW(const AdamWArgs& args) {
+  int64_t chunks = 0;
+  const std::vector<AdamWEntry> table = MakeAdamWTable(args.tensors, &chunks);
+  if (table.empty()) return;
+  const AdamWEntry* entries = UploadAdamWTable(table);
+  const Scalars s{args.lr, args.beta1, args.beta2, args.eps, args.weight_decay, args.seed};
+  auto* state = reinterpret_cast<StepState*>(args.state.data);
+  auto* coefficients = context_.Scratch<AdamWCoefficients>(1, "AdamW");
+  const int count = static_cast<int>(table.size());
+  PrepareKernel<<<1, 256, 0, context_.stream>>>(entries, count, s, state, coefficients);
+  const auto launch = [&](auto kernel) {
+    kernel<<<static_cast<unsigned>(chunks), kThreads, 0, context_.stream>>>(
+        entries, count, args.seed, coefficients, state);
+  };
+  const DType m = args.tensors[0].m.values.dtype;
+  const DType v = args.tensors[0].v.values.dtype;
+  const auto fp8 = [&]<bool kExpanded>() {
+    const auto second = [&]<typename FM>() {
+      if (v == DType::kE5M2) {
+        launch(AdamWKernel<Fp8Moment<FM, kExpanded>, Fp8Moment<E5M2, kExpanded>, FM, E5M2>);
+      } else {
+        launch(AdamWKernel<Fp8Moment<FM, kExpanded>, Fp8Moment<E4M3, kExpanded>, FM, E4M3>);
+      }
+    };
+    m == DType::kE5M2 ? second.template operator()<E5M2>() : second.template operator()<E4M3>();
+  };
+  switch (args.storage) {
+    case MomentStorage::kFp8Dre: fp8.template operator()<true>(); break;
+    case MomentStorage::kFp8: fp8.template operator()<false>(); break;
+    case MomentStorage::kBf16:
+      launch(AdamWKernel<PlainMoment<uint16_t>, PlainMoment<uint16_t>, E4M3, E4M3>);
+      break;
+    case MomentStorage::kF32:
+      launch(AdamWKernel<PlainMoment<float>, PlainMoment<float>, E4M3, E4M3>);
+      break;
+  }
+  CudaCheck(cudaGetLastError(), "AdamW");
+}
+
+}  // namespace coat

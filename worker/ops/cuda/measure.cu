@@ -1,0 +1,77 @@
+#include "configs/base/error.h"
+#include "configs/base/units.h"
+#include "worker/ops/cuda/cuda_ops.h"
+#include "worker/ops/cuda/device.cuh"
+
+namespace coat {
+namespace {
+
+struct Counters {
+  float values = 0, nonzero = 0, saturated = 0, flushed = 0, error = 0, squares = 0;
+};
+
+template <typename F>
+__device__ inline void Count(const Group16& x, int n, float scale, Counters* c) {
+  const float inverse = InverseScale(scale);
+  for (int i = 0; i < n; ++i) {
+    const uint8_t code = Fp8Encode<F>(x.v[i] * inverse);
+    const float difference = x.v[i] - Fp8Decode<F>(code) * scale;
+    c->values += 1;
+    c->nonzero += x.v[i] != 0 ? 1.0f : 0.0f;
+    c->saturated += (code & 0x7fu) >= F::kMaxCode ? 1.0f : 0.0f;
+    c->flushed += x.v[i] != 0 && (code & 0x7fu) == 0 ? 1.0f : 0.0f;
+    c->error += difference * difference;
+    c->squares += x.v[i] * x.v[i];
+  }
+}
+
+template <typename Value, typename F>
+__global__ void MeasureKernel(const Value* x, int64_t ld, int64_t rows, int64_t cols, int segments,
+                              const float* scale, float* counters) {
+  __shared__ float scratch[33];
+  Counters c;
+  const int64_t width = cols / segments;
+  const int64_t groups = (width + kGroup - 1) / kGroup;
+  const int64_t total = rows * segments * groups;
+  for (int64_t i = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x; i < total;
+       i += static_cast<int64_t>(gridDim.x) * blockDim.x) {
+    const int64_t row = i / (segments * groups);
+    const int64_t segment = i / groups % segments;
+    const int64_t col = i % groups * kGroup;
+    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), width - col));
+    const Group16 g = LoadGroup(x + row * ld + segment * width + col, n, false);
+    const float s = scale != nullptr
+                        ? *scale
+                        : FloatFromBf16(GroupScale(__uint_as_float(GroupMagnitude(g))));
+    Count<F>(g, n, s, &c);
+  }
+  const float sums[6] = {c.values, c.nonzero, c.saturated, c.flushed, c.error, c.squares};
+  for (int k = 0; k < 6; ++k) {
+    const float sum = BlockSum(sums[k], scratch);
+    if (threadIdx.x == 0) atomicAdd(counters + k, sum);
+  }
+}
+
+}  // namespace
+
+void CudaOps::Measure(const MeasureArgs& args) {
+  Expect(args.counters, DType::kF32, "Measure.counters");
+  const auto launch = [&]<typename Value>(const Value* x) {
+    const auto run = [&](auto kernel) {
+      kernel<<<512, 256, 0, context_.stream>>>(x, args.x.ld, args.x.rows(), args.x.cols(),
+                                               args.segments, args.scale.as<float>(),
+                                               args.counters.as<float>());
+    };
+    args.format == DType::kE5M2 ? run(MeasureKernel<Value, E5M2>) : run(MeasureKernel<Value, E4M3>);
+  };
+  if (args.x.numel() == 0) return;
+  if (args.x.dtype == DType::kF32) {
+    launch(args.x.as<float>());
+  } else {
+    Expect(args.x, DType::kBF16, "Measure.x");
+    launch(args.x.as<uint16_t>());
+  }
+  CudaCheck(cudaGetLastError(), "Measure");
+}
+
+}  // namespace coat

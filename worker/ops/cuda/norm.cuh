@@ -1,0 +1,30 @@
+// What the row kernels of the norms share.
+#pragma once
+
+#include <algorithm>
+
+#include "worker/ops/cuda/device.cuh"
+
+namespace coat {
+
+// Groups of 16 a row has, threads of a block and groups a thread holds in registers.
+struct RowShape {
+  int64_t cols = 0;
+  int groups = 0;
+  int threads = 0;
+  int per_thread = 0;  // 1, 2 or 4
+  bool aligned = false;
+};
+
+inline RowShape MakeRowShape(int64_t cols) {
+  RowShape shape;
+  shape.cols = cols;
+  shape.groups = static_cast<int>((cols + kGroup - 1) / kGroup);
+  shape.per_thread = shape.groups <= 512 ? 1 : (shape.groups <= 1024 ? 2 : 4);
+  const int threads = (shape.groups + shape.per_thread - 1) / shape.per_thread;
+  shape.threads = std::min(1024, (threads + 31) / 32 * 32);
+  shape.aligned = cols % kGroup == 0;
+  return shape;
+}
+
+}  // namespace coat

@@ -1,0 +1,58 @@
+#include "worker/ops/cuda/cuda_ops.h"
+#include "worker/ops/cuda/quantize_tile.cuh"
+#include "worker/ops/cuda/views.h"
+#include "worker/precision/fused.h"
+
+namespace coat {
+namespace {
+
+struct NormSource {
+  DeviceActivation x;
+  const float* rstd;
+  const float* gamma;
+  const float* scale;  // null for BF16 outputs
+
+  __device__ Group16 Values(int64_t row, int64_t col, int n) const {
+    Group16 v = x.Load(row, col, col / kGroup, n);
+    const Group16 g = LoadGroup(gamma + col, n, x.aligned);
+    const float r = rstd[row];
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) v.v[i] = i < n ? NormValue(v.v[i], r, g.v[i]) : 0.0f;
+    return v;
+  }
+  __device__ uint4 Codes(int64_t row, int64_t col, int n) const {
+    return EncodeGroup<DType::kE4M3>(Values(row, col, n), __frcp_rn(*scale));
+  }
+};
+
+// A thread takes one group of columns in eight rows, so that the gain is read once.
+__global__ void NormToBf16Kernel(NormSource source, uint16_t* out, int64_t rows, int64_t cols) {
+  const int64_t col = (blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x) * kGroup;
+  if (col >= cols) return;
+  const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), cols - col));
+  for (int64_t row = blockIdx.y * 8LL; row < min(rows, blockIdx.y * 8LL + 8); ++row) {
+    StoreGroup(source.Values(row, col, n), out + row * cols + col, n, source.x.aligned);
+  }
+}
+
+}  // namespace
+
+void CudaOps::NormApply(const NormApplyArgs& args) {
+  const NormSource source{MakeActivation(args.x), args.rstd.as<float>(), args.gamma.as<float>(),
+                          args.scale.as<float>()};
+  const int64_t rows = ActivationRows(args.x);
+  const int64_t cols = source.x.cols;
+  if (!args.out.empty() && args.out.dtype == DType::kBF16) {
+    const int64_t groups = CeilDiv(cols, kGroup);
+    const dim3 grid(static_cast<unsigned>(CeilDiv(groups, 128)),
+                    static_cast<unsigned>(CeilDiv(rows, 8)));
+    NormToBf16Kernel<<<grid, 128, 0, context_.stream>>>(source, args.out.as<uint16_t>(), rows,
+                                                        cols);
+  } else {
+    LaunchQuantizeTile(source, MakeTileOutputs(args.out, args.out_transposed, rows, cols),
+                       context_.stream);
+  }
+  CudaCheck(cudaGetLastError(), "NormApply");
+}
+
+}  // namespace coat
