@@ -1,0 +1,48 @@
+#include <algorithm>
+#include <filesystem>
+#include <tuple>
+
+#include "configs/base/error.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/directory.h"
+
+namespace coat {
+
+std::vector<CheckpointInfo> ListCheckpoints(const std::string& dir,
+                                            std::vector<std::string>* skipped) {
+  std::vector<CheckpointInfo> found;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(dir, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    std::string name = entry->path().filename();
+    auto parsed = ParseDirectoryName(name);
+    if (!parsed || parsed->kind != DirectoryName::Kind::kComplete) continue;
+    try {
+      found.push_back(ReadManifest(dir + "/" + name).info);
+    } catch (const Error& reason) {
+      if (skipped != nullptr) skipped->push_back(reason.what());
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    ThrowErrno(dir, "can't be listed", error.value());
+  }
+  std::sort(found.begin(), found.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
+    return std::tie(a.step, a.attempt) > std::tie(b.step, b.attempt);
+  });
+  if (skipped != nullptr) std::sort(skipped->begin(), skipped->end());
+  return found;
+}
+
+std::unique_ptr<CheckpointReader> OpenNewest(const std::string& dir,
+                                             std::vector<std::string>* skipped) {
+  for (const CheckpointInfo& info : ListCheckpoints(dir, skipped)) {
+    try {
+      return std::make_unique<CheckpointReader>(info.path);
+    } catch (const Error& reason) {
+      if (skipped != nullptr) skipped->push_back(reason.what());
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace coat
