@@ -21,9 +21,9 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  Tensor Get(std::string_view name) const;      // Error(kInternal) when not in the plan
-  Tensor Find(std::string_view name) const;     // empty when not in the plan
-  int64_t bytes() const;                        // what was reserved
+  Tensor Get(std::string_view name) const;                  // Error(kInternal) when not in the plan
+  Tensor Find(std::string_view name) const;                 // empty when not in the plan
+  int64_t bytes() const;                                    // what was reserved
   std::array<int64_t, kMemoryKinds> bytes_by_kind() const;  // counted from handed-out offsets
 
  private:

@@ -14,7 +14,13 @@ namespace coat {
 
 // Order and names are those of coat_memory_bytes{kind}.
 enum class MemoryKind : uint8_t {
-  kWeights, kMaster, kGradients, kOptimizer, kActivations, kWorkspace, kCommunication
+  kWeights,
+  kMaster,
+  kGradients,
+  kOptimizer,
+  kActivations,
+  kWorkspace,
+  kCommunication
 };
 inline constexpr int kMemoryKinds = 7;
 const char* MemoryKindName(MemoryKind kind);  // "weights", ...
@@ -26,9 +32,9 @@ struct PlannedTensor {
   std::vector<int64_t> shape;
   int64_t ld = 0;      // elements between rows
   int64_t offset = 0;  // in the arena, a multiple of 256
-  int64_t bytes = 0;   // reserved at offset: storage rounded up to 256. A tensor that shares the
-                       // place of another one (lifetimes that never meet) has bytes 0 here and
-                       // is counted once, with the larger.
+  int64_t bytes = 0;   // reserved at offset: storage rounded up to 256. 0 for a member of
+                       // "transients": those live only in some stages of a microbatch and share
+                       // that one pool, which is counted as a tensor of its own.
 };
 
 struct MemoryPlan {
@@ -41,8 +47,7 @@ struct MemoryPlan {
 
 // Lists every tensor of `rank` of `world_size` for a spec with defaults applied (configs/spec).
 // Errors: throws Error(kInvalidArgument) naming the field for a spec that validation refuses.
-MemoryPlan MakePlan(const coatrack::v1::JobSpec& spec, int rank, int world_size,
-                    DeviceType device);
+MemoryPlan MakePlan(const coatrack::v1::JobSpec& spec, int rank, int world_size, DeviceType device);
 
 // The same job with recipe bf16, its optimizer state in FP32: what dashboards compare with.
 coatrack::v1::JobSpec Bf16Counterpart(const coatrack::v1::JobSpec& spec);

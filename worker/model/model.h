@@ -74,10 +74,10 @@ class Model {
   // Forward only; adds to nll.
   virtual void EvaluateMicrobatch(const Batch& batch) = 0;
 
-  virtual Tensor nll() const = 0;        // F32 (1): sum of nll since ResetStep
-  virtual Tensor nonfinite() const = 0;  // I32 (1)
-  virtual void ResetStep() = 0;          // zeroes gradients, nll and nonfinite
-  virtual void SetTelemetry(bool on) = 0;  // switching it on zeroes the counters
+  virtual Tensor nll() const = 0;                    // F32 (1): sum of nll since ResetStep
+  virtual Tensor nonfinite() const = 0;              // I32 (1)
+  virtual void ResetStep() = 0;                      // zeroes gradients, nll and nonfinite
+  virtual void SetTelemetry(bool on) = 0;            // switching it on zeroes the counters
   virtual Tensor health(Operand operand) const = 0;  // F32 (8): six counters, scale min, max
 };
 

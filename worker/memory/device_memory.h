@@ -1,0 +1,27 @@
+// The one reservation of a rank, by device.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace coat {
+
+// Owns `bytes` of memory of one device, zeroed, every page of it present. Released on destruction.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  virtual void* data() const = 0;  // aligned to kArenaAlignment; null when 0 bytes were asked
+};
+
+inline constexpr int64_t kArenaAlignment = 256;
+
+// `device`: "cpu". Errors: Error(kOutOfDeviceMemory) with bytes asked and available;
+// Error(kFailedPrecondition) for a device this build has no memory for.
+std::unique_ptr<DeviceMemory> ReserveDeviceMemory(const std::string& device, int64_t bytes);
+
+// Bytes the host can still give to this process: the least of free RAM and what the control group
+// allows.
+int64_t AvailableHostBytes();
+
+}  // namespace coat
