@@ -47,7 +47,7 @@ struct CollectiveOptions {
   int world_size = 1;
   std::string address = "127.0.0.1";  // to bind and advertise
   int connect_timeout_ms = 120'000;
-  int timeout_ms = 1'800'000;         // longer than the longest phase limit
+  int timeout_ms = 1'800'000;  // longer than the longest phase limit
 };
 // Gloo over TCP. world_size 1 takes no detour (no store, no sockets).
 std::unique_ptr<Collectives> CreateGlooCollectives(const CollectiveOptions& options,

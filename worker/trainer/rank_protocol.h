@@ -80,7 +80,15 @@ struct RecordChunk {
 };
 // Whole lines from `offset`, about max_bytes of them (at least one). A missing file reads as empty.
 // A line that does not parse: kDataLoss naming file and offset.
+//
+// What a rank writes: one record a step with all of the step's values; after a save another one of
+// the same step with the checkpoint's; a last one with PHASE_DONE. Records of one attempt and step
+// add up (StepRecord::MergeFrom). Between them stand records that only show progress: written when
+// a phase begins and, while the rank lives, once a second when the collective sequence has moved.
 Result<RecordChunk> ReadRecords(const std::string& dir, int64_t offset, int64_t max_bytes);
+
+// True: phase, step, sequence and time are all it says. Not part of a job's curve.
+bool IsProgressOnly(const coatrack::v1::StepRecord& record);
 
 struct OutputChunk {
   std::string data;
