@@ -25,8 +25,7 @@ run_clang_tidy() {
 
 build() {
   cmake --preset "$@" >/dev/null
-  cmake --build --preset "$1" -j "$jobs" | grep -vE '^\[[0-9]+/[0-9]+\]|^ninja: ' || true
-  [ "${PIPESTATUS[0]}" = 0 ]
+  cmake --build --preset "$1" -j "$jobs" -- --quiet
 }
 
 run_tests() {

@@ -14,24 +14,25 @@ int64_t CpuWorkspaceBytes(const WorkspaceShape& shape) {
   return floats * ElementBytes(DType::kF32);
 }
 
-// cuBLASLt's budget, attention and reductions never run at the same time, but they may be in
-// flight on the same stream in any order, so each has its own place.
+// cuBLASLt's budget and the optimizer's table have places of their own; everything else is used by
+// one operator at a time, in the order of the stream.
 int64_t CudaWorkspaceBytes(const WorkspaceShape& shape) {
   constexpr int64_t kLibraryBytes = 64 * kMiB;
-  constexpr int64_t kReductionBlocks = 1024;  // partial sums of one launch
+  constexpr int64_t kTableBytes = kMiB;
+  constexpr int64_t kReductionBlocks = 1056;  // partial sums of one launch
   const AttentionShape& attention = shape.attention;
   const int64_t width = attention.heads * attention.head_size;
   // Backward of the attention: dq in FP32, the row sums of dout o, and for grouped heads dk and dv
   // of every query head in BF16.
-  const int64_t dq = attention.tokens() * width * 4;
-  const int64_t row_sums = RoundUp(attention.seq, 128) * attention.batch * attention.heads * 4;
+  const int64_t padded_seq = RoundUp(attention.seq, 128);
+  const int64_t dq = padded_seq * attention.batch * width * 4;
+  const int64_t row_sums = padded_seq * attention.batch * attention.heads * 4;
   const int64_t expanded =
       attention.heads == attention.kv_heads ? 0 : 2 * attention.tokens() * width * 2;
   const int64_t norm = kReductionBlocks * shape.hidden * 4;
-  const int64_t reductions = (kReductionBlocks + shape.tensors) * 4;
-  int64_t bytes = kLibraryBytes;
-  for (int64_t part : {dq, row_sums, expanded, norm, reductions}) bytes += RoundUp(part, 256);
-  return bytes;
+  const int64_t embedding = CeilDiv(attention.tokens(), 64) * 2 * shape.hidden * 4;
+  const int64_t scratch = std::max({dq + 2 * row_sums + expanded + kMiB, norm, embedding});
+  return kLibraryBytes + kTableBytes + RoundUp(scratch, 256);
 }
 
 }  // namespace

@@ -225,17 +225,19 @@ __global__ void PrepareKernel(const AdamWEntry* entries, int count, Scalars s, S
                                         state->clip_factor, state->t);
 }
 
-template <typename M, typename V, typename FormatM, typename FormatV>
+template <typename M, typename V>
 __global__ void __launch_bounds__(kThreads)
     AdamWKernel(const AdamWEntry* entries, int count, uint64_t seed,
-                const AdamWCoefficients* coefficients, StepState* state) {
+                const AdamWCoefficients* coefficients, StepState* state,
+                __grid_constant__ const ExpansionTable ratios_m,
+                __grid_constant__ const ExpansionTable ratios_v) {
   __shared__ float table_m[128];
   __shared__ float table_v[128];
   __shared__ float scratch[33];
   if (state->apply == 0) return;
   for (int i = threadIdx.x; i < 128; i += blockDim.x) {
-    table_m[i] = kExpansionTable<FormatM>.log2_ratio[i];
-    table_v[i] = kExpansionTable<FormatV>.log2_ratio[i];
+    table_m[i] = ratios_m.log2_ratio[i];
+    table_v[i] = ratios_v.log2_ratio[i];
   }
   __syncthreads();
   int low = 0, high = count - 1;  // the last entry whose first chunk is not beyond this block
@@ -292,6 +294,10 @@ __global__ void __launch_bounds__(kThreads)
   if (e.weight_amax != nullptr) atomicMax(reinterpret_cast<unsigned*>(e.weight_amax), largest);
 }
 
+const ExpansionTable& Ratios(DType format) {
+  return format == DType::kE5M2 ? kExpansionTable<E5M2> : kExpansionTable<E4M3>;
+}
+
 AdamWMoment MakeMoment(const Moment& m) {
   return {m.values.data, m.amax.as<float>(), m.k16.as<uint16_t>()};
 }
@@ -333,18 +339,18 @@ void CudaOps::AdamW(const AdamWArgs& args) {
   auto* coefficients = context_.Scratch<AdamWCoefficients>(1, "AdamW");
   const int count = static_cast<int>(table.size());
   PrepareKernel<<<1, 256, 0, context_.stream>>>(entries, count, s, state, coefficients);
-  const auto launch = [&](auto kernel) {
-    kernel<<<static_cast<unsigned>(chunks), kThreads, 0, context_.stream>>>(
-        entries, count, args.seed, coefficients, state);
-  };
   const DType m = args.tensors[0].m.values.dtype;
   const DType v = args.tensors[0].v.values.dtype;
+  const auto launch = [&](auto kernel) {
+    kernel<<<static_cast<unsigned>(chunks), kThreads, 0, context_.stream>>>(
+        entries, count, args.seed, coefficients, state, Ratios(m), Ratios(v));
+  };
   const auto fp8 = [&]<bool kExpanded>() {
     const auto second = [&]<typename FM>() {
       if (v == DType::kE5M2) {
-        launch(AdamWKernel<Fp8Moment<FM, kExpanded>, Fp8Moment<E5M2, kExpanded>, FM, E5M2>);
+        launch(AdamWKernel<Fp8Moment<FM, kExpanded>, Fp8Moment<E5M2, kExpanded>>);
       } else {
-        launch(AdamWKernel<Fp8Moment<FM, kExpanded>, Fp8Moment<E4M3, kExpanded>, FM, E4M3>);
+        launch(AdamWKernel<Fp8Moment<FM, kExpanded>, Fp8Moment<E4M3, kExpanded>>);
       }
     };
     m == DType::kE5M2 ? second.template operator()<E5M2>() : second.template operator()<E4M3>();
@@ -353,11 +359,9 @@ void CudaOps::AdamW(const AdamWArgs& args) {
     case MomentStorage::kFp8Dre: fp8.template operator()<true>(); break;
     case MomentStorage::kFp8: fp8.template operator()<false>(); break;
     case MomentStorage::kBf16:
-      launch(AdamWKernel<PlainMoment<uint16_t>, PlainMoment<uint16_t>, E4M3, E4M3>);
+      launch(AdamWKernel<PlainMoment<uint16_t>, PlainMoment<uint16_t>>);
       break;
-    case MomentStorage::kF32:
-      launch(AdamWKernel<PlainMoment<float>, PlainMoment<float>, E4M3, E4M3>);
-      break;
+    case MomentStorage::kF32: launch(AdamWKernel<PlainMoment<float>, PlainMoment<float>>); break;
   }
   CudaCheck(cudaGetLastError(), "AdamW");
 }

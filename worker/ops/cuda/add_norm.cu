@@ -21,7 +21,8 @@ struct AddNormPointers {
 
 // One block a row; a thread keeps its groups in registers between the two reductions.
 template <int kPerThread>
-__global__ void AddNormKernel(AddNormPointers p, int64_t cols, int groups, bool aligned, float eps) {
+__global__ void AddNormKernel(AddNormPointers p, int64_t cols, int groups, bool aligned,
+                              float eps) {
   __shared__ float scratch[33];
   const int64_t row = blockIdx.x;
   Group16 x[kPerThread];
@@ -82,10 +83,10 @@ void CudaOps::AddNorm(const AddNormArgs& args) {
   Expect(args.rstd, DType::kF32, "AddNorm.rstd");
   const int64_t rows = args.residual.rows();
   const RowShape shape = MakeRowShape(args.residual.cols());
-  const AddNormPointers p{args.residual.as<uint16_t>(), args.branch.as<uint16_t>(),
-                          args.residual_out.as<uint16_t>(), args.q8.codes.as<uint8_t>(),
-                          args.q8.scales.as<uint16_t>(), args.gamma.as<float>(),
-                          args.rstd.as<float>(), args.amax.as<float>()};
+  const AddNormPointers p{
+      args.residual.as<uint16_t>(), args.branch.as<uint16_t>(),    args.residual_out.as<uint16_t>(),
+      args.q8.codes.as<uint8_t>(),  args.q8.scales.as<uint16_t>(), args.gamma.as<float>(),
+      args.rstd.as<float>(),        args.amax.as<float>()};
   Check(args.branch.empty() || !args.residual_out.empty(), "AddNorm.residual_out is missing");
   Check(shape.threads * shape.per_thread >= shape.groups, "AddNorm: rows longer than 65536");
   const auto grid = static_cast<unsigned>(rows);

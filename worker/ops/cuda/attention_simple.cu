@@ -17,8 +17,13 @@ struct Heads {
 
 Heads MakeHeads(const AttentionShape& s) {
   Check(s.head_size <= 32 * kMaxPerLane, "attention: head size above 256");
-  return {s.seq,         s.heads,     s.kv_heads, s.head_size,
-          s.qkv_width(), s.tokens(), 1.0f / sqrtf(static_cast<float>(s.head_size))};
+  return {s.seq,
+          s.heads,
+          s.kv_heads,
+          s.head_size,
+          s.qkv_width(),
+          s.tokens(),
+          1.0f / sqrtf(static_cast<float>(s.head_size))};
 }
 
 struct Lane {  // a head vector spread over the warp

@@ -11,11 +11,9 @@ __device__ inline float Read(const uint16_t* p, int64_t i) { return FloatFromBf1
 // One block a row: a running maximum and sum in one pass, the gradient in a second one, which
 // finds the row in L2.
 template <typename Value>
-__global__ void __launch_bounds__(512) CrossEntropyKernel(const Value* logits, int64_t ld,
-                                                          int64_t vocab, const int32_t* targets,
-                                                          const float* inverse_count,
-                                                          uint16_t* dlogits, int64_t ld_out,
-                                                          float* nll) {
+__global__ void __launch_bounds__(512)
+    CrossEntropyKernel(const Value* logits, int64_t ld, int64_t vocab, const int32_t* targets,
+                       const float* inverse_count, uint16_t* dlogits, int64_t ld_out, float* nll) {
   __shared__ float scratch[33];
   const int64_t row = blockIdx.x;
   const Value* x = logits + row * ld;

@@ -3,13 +3,22 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
+#include "configs/base/units.h"
+#include "worker/ops/cuda/adamw_table.h"
 #include "worker/ops/cuda/attention_plans.h"
 #include "worker/ops/cuda/context.h"
 #include "worker/ops/cuda/gemm_plans.h"
 #include "worker/ops/ops.h"
 
 namespace coat {
+
+inline constexpr int64_t kAdamWTableBytes = kMiB;  // of the workspace
+
+// Index of "cuda:<index or UUID>". Error(kFailedPrecondition) when absent, or without a driver.
+int FindCudaDevice(const std::string& device);
 
 class CudaOps final : public Ops {
  public:
@@ -56,9 +65,13 @@ class CudaOps final : public Ops {
   void SimpleAttentionBackward(const AttentionBackwardArgs&);
 
  private:
+  const AdamWEntry* UploadAdamWTable(const std::vector<AdamWEntry>& table);
+
   CudaContext context_;
   std::unique_ptr<GemmPlans> gemm_;
   std::unique_ptr<AttentionPlans> attention_;
+  uint8_t* adamw_table_ = nullptr;
+  std::vector<uint8_t> uploaded_;  // content of adamw_table_
 };
 
 }  // namespace coat

@@ -77,8 +77,8 @@ __global__ void EmbeddingRunKernel(EmbeddingBackwardPointers p, Value* table) {
   const int token = p.tokens[p.order[next - 1]];
   if (p.tokens[p.order[next]] != token) return;
   const int64_t first = next - kEmbeddingChunk;
-  const bool began_earlier = first > 0 && p.tokens[p.order[first - 1]] == token &&
-                             p.tokens[p.order[first]] == token;
+  const bool began_earlier =
+      first > 0 && p.tokens[p.order[first - 1]] == token && p.tokens[p.order[first]] == token;
   if (began_earlier) return;
   float sum = p.pieces[(blockIdx.x * 2 + 1) * p.cols + col];
   for (int64_t start = next; start < p.count; start += kEmbeddingChunk) {
@@ -116,10 +116,12 @@ void CudaOps::EmbeddingBackward(const EmbeddingBackwardArgs& args) {
   const int64_t cols = args.dout.cols();
   if (count == 0) return;
   const int64_t chunks = CeilDiv(count, kEmbeddingChunk);
-  const EmbeddingBackwardPointers p{
-      args.tokens.as<int32_t>(),  args.order.as<int32_t>(),
-      args.dout.as<uint16_t>(),   context_.Scratch<float>(chunks * 2 * cols, "EmbeddingBackward"),
-      count,                      cols};
+  const EmbeddingBackwardPointers p{args.tokens.as<int32_t>(),
+                                    args.order.as<int32_t>(),
+                                    args.dout.as<uint16_t>(),
+                                    context_.Scratch<float>(chunks * 2 * cols, "EmbeddingBackward"),
+                                    count,
+                                    cols};
   const dim3 grid(static_cast<unsigned>(chunks), static_cast<unsigned>(CeilDiv(cols, 256)));
   const auto launch = [&](auto* table) {
     EmbeddingChunkKernel<<<grid, 256, 0, context_.stream>>>(p, table);

@@ -40,9 +40,8 @@ __global__ void MeasureKernel(const Value* x, int64_t ld, int64_t rows, int64_t 
     const int64_t col = i % groups * kGroup;
     const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), width - col));
     const Group16 g = LoadGroup(x + row * ld + segment * width + col, n, false);
-    const float s = scale != nullptr
-                        ? *scale
-                        : FloatFromBf16(GroupScale(__uint_as_float(GroupMagnitude(g))));
+    const float s =
+        scale != nullptr ? *scale : FloatFromBf16(GroupScale(__uint_as_float(GroupMagnitude(g))));
     Count<F>(g, n, s, &c);
   }
   const float sums[6] = {c.values, c.nonzero, c.saturated, c.flushed, c.error, c.squares};

@@ -30,7 +30,9 @@ __global__ void NormToBf16Kernel(NormSource source, uint16_t* out, int64_t rows,
   const int64_t col = (blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x) * kGroup;
   if (col >= cols) return;
   const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), cols - col));
-  for (int64_t row = blockIdx.y * 8LL; row < min(rows, blockIdx.y * 8LL + 8); ++row) {
+  const int64_t first = static_cast<int64_t>(blockIdx.y) * 8;
+  const int64_t last = min(rows, first + 8);
+  for (int64_t row = first; row < last; ++row) {
     StoreGroup(source.Values(row, col, n), out + row * cols + col, n, source.x.aligned);
   }
 }

@@ -24,7 +24,8 @@ __global__ void RopeKernel(uint16_t* qkv, const float* cos, const float* sin, in
     const RopePair r = Rotate({FloatFromBf16(a[0]), FloatFromBf16(a[half])}, c, s);
     a[0] = Bf16Bits(r.first);
     a[half] = Bf16Bits(r.second);
-    largest = max(largest, max(MagnitudeBits(FloatFromBf16(a[0])), MagnitudeBits(FloatFromBf16(a[half]))));
+    largest = max(largest,
+                  max(MagnitudeBits(FloatFromBf16(a[0])), MagnitudeBits(FloatFromBf16(a[half]))));
   }
   if (amax == nullptr) return;
   const int64_t rotated = static_cast<int64_t>(heads_rotated) * head_size;

@@ -150,8 +150,7 @@ void CudaOps::Swiglu(const SwigluArgs& args) {
     ProductToBf16Kernel<<<static_cast<unsigned>(rows), RowThreads(source.x.groups), 0,
                           context_.stream>>>(source, args.out.as<uint16_t>());
   } else {
-    LaunchQuantizeTile(source,
-                       MakeTileOutputs(args.out, args.out_transposed, rows, source.x.width),
+    LaunchQuantizeTile(source, MakeTileOutputs(args.out, args.out_transposed, rows, source.x.width),
                        context_.stream);
   }
   CudaCheck(cudaGetLastError(), "Swiglu");
