@@ -21,6 +21,19 @@ using Kind = TextNode::Kind;
 
 constexpr size_t kMaxViolations = 50;
 
+// Where a field of this name stands one level down, or the nearest name of this level.
+std::string SuggestField(const Descriptor& type, const std::string& name) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    if (field.is_repeated() || field.message_type() == nullptr) continue;
+    if (IsWellKnownScalar(*field.message_type())) continue;
+    if (field.message_type()->FindFieldByName(name) != nullptr) {
+      return "write it below '" + field.name() + "'";
+    }
+  }
+  return SuggestWord(name, FieldNames(type));
+}
+
 std::string Describe(const TextNode& node) {
   switch (node.kind) {
     case Kind::kNull: return "nothing";
@@ -131,7 +144,7 @@ void FieldReader::ReadMessage(const TextNode& node, const std::string& path, Mes
     const FieldDescriptor* field = type.FindFieldByName(name);
     if (field == nullptr) {
       Fault(key.line, JoinPath(path, name.substr(0, 80)), "is not a field",
-            SuggestWord(name, FieldNames(type)));
+            SuggestField(type, name));
       continue;
     }
     Record(JoinPath(path, name), key.line);

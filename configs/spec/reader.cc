@@ -21,6 +21,13 @@ std::string Places::Find(std::string_view field) const {
   return PlaceOf(file_name_, 1);
 }
 
+void Places::RecordWithEnclosing(const std::string& field, const std::string& place) {
+  Record(field, place);
+  for (std::string_view path = EnclosingPath(field); !path.empty(); path = EnclosingPath(path)) {
+    places_.try_emplace(std::string(path), place);
+  }
+}
+
 void Places::Attach(Violations* violations) const {
   for (Violation& violation : *violations) {
     if (violation.place.empty()) violation.place = Find(violation.field);

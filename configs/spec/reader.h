@@ -32,6 +32,8 @@ class Places {
   Places() = default;
   explicit Places(std::string file_name) : file_name_(std::move(file_name)) {}
   void Record(const std::string& field, std::string place) { places_[field] = std::move(place); }
+  // The same, and for the enclosing fields that have no place yet.
+  void RecordWithEnclosing(const std::string& field, const std::string& place);
   // Place of the field, of its nearest enclosing field that was written, or of the file
   // ("file:1"). Empty when no file is known.
   std::string Find(std::string_view field) const;

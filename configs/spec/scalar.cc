@@ -43,7 +43,7 @@ bool Fail(ScalarFault* fault, std::string description, std::string suggestion) {
 
 bool FailLeadingZero(std::string_view text, ScalarFault* fault) {
   std::string_view digits = WithoutSign(text);
-  digits.remove_prefix(std::min(digits.find_first_not_of('0'), digits.size() - 1));
+  while (HasLeadingZero(digits)) digits.remove_prefix(1);
   return Fail(fault, Quoted(text) + " has a leading zero, which some readers take for octal",
               "write " + std::string(digits));
 }
@@ -112,14 +112,14 @@ bool ParseDouble(std::string_view text, double* value, ScalarFault* fault) {
   const auto result = std::from_chars(readable.data(), readable.data() + readable.size(), *value);
   if (result.ec != std::errc()) {
     return Fail(fault, Quoted(text) + " is too large or too small for a double",
-                "write less digits in the exponent");
+                "write a smaller exponent");
   }
   return true;
 }
 
 bool NeedsQuotesAsString(std::string_view text) {
-  static constexpr std::array<std::string_view, 12> kWords = {
-      "", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", "="};
+  static constexpr std::array<std::string_view, 10> kWords = {"",    "~",  "null", "true", "false",
+                                                              "yes", "no", "on",   "off",  "="};
   const std::string lower = Lower(text);
   if (std::find(kWords.begin(), kWords.end(), lower) != kWords.end()) return true;
   if (AllDigits(text) && !HasLeadingZero(text)) return false;

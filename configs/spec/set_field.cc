@@ -96,7 +96,7 @@ Violations SetField(Message* message, std::string_view path, std::string_view va
   reader.set_fixed_place(place);
   PathSetter(&reader, tree.root).Set("", path, message);
   if (reader.violations().empty() && places != nullptr) {
-    places->Record(std::string(path), place);
+    places->RecordWithEnclosing(std::string(path), place);
   }
   return reader.violations();
 }

@@ -95,9 +95,13 @@ class TreeBuilder final : public YAML::EventHandler {
     }
     if (open_.empty()) {
       root_ = std::move(node);
-    } else {
-      open_.back().items.push_back(std::move(node));
+      return;
     }
+    TextNode& parent = open_.back();
+    const bool is_value = parent.kind == TextNode::Kind::kMap && parent.items.size() % 2 == 1;
+    // The parser notices a missing value only at the next line.
+    if (is_value && node.kind == TextNode::Kind::kNull) node.line = parent.items.back().line;
+    parent.items.push_back(std::move(node));
   }
 
   TextNode root_;

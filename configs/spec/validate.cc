@@ -88,8 +88,9 @@ void CheckModel(const ModelSpec& model, Checker* check) {
 void CheckData(const JobSpec& spec, Checker* check) {
   const DataSpec& data = spec.data();
   const bool text = data.text_size() > 0, tokens = data.tokens_size() > 0;
-  check->Require(text != tokens, "data", text ? "has both text and tokens" : "names no files",
-                 "write either text: [files] or tokens: [files]");
+  const bool one =
+      check->Require(text != tokens, "data", text ? "has both text and tokens" : "names no files",
+                     "write either text: [files] or tokens: [files]");
   check->Require(data.text_size() + data.tokens_size() <= kMaxDataPaths, "data",
                  "names more than 1000 paths", "use globs such as corpus/*.txt");
   for (int i = 0; i < data.text_size(); ++i) {
@@ -98,10 +99,10 @@ void CheckData(const JobSpec& spec, Checker* check) {
   for (int i = 0; i < data.tokens_size(); ++i) {
     check->RelativePath(data.tokens(i), "data.tokens[" + Text(i) + "]");
   }
-  check->Require(!data.has_tokenizer() || !tokens, "data.tokenizer", "is written beside tokens",
-                 "remove it; token files need no tokenizer");
-  check->Require(!data.has_token_format() || !text, "data.token_format", "is written beside text",
-                 "remove it; it describes token files");
+  check->Require(!one || !data.has_tokenizer() || !tokens, "data.tokenizer",
+                 "is written beside tokens", "remove it; token files need no tokenizer");
+  check->Require(!one || !data.has_token_format() || !text, "data.token_format",
+                 "is written beside text", "remove it; it describes token files");
   const int64_t vocabulary = spec.model().vocab_size();
   if (!check->Clean("model.vocab_size") || !spec.model().has_vocab_size()) return;
   check->Require(!text || data.tokenizer() != TOKENIZER_BYTE || vocabulary >= 257,
