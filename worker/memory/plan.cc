@@ -164,6 +164,7 @@ JobSpec Bf16Counterpart(const JobSpec& spec) {
   auto* precision = out.mutable_precision();
   precision->set_recipe(coatrack::v1::RECIPE_BF16);
   precision->set_optimizer_state(coatrack::v1::OPTIMIZER_STATE_FP32);
+  precision->set_moment_formats(coatrack::v1::MOMENT_FORMATS_E4M3_E4M3);  // of FP8 states alone
   precision->clear_overrides();
   return out;
 }
