@@ -14,7 +14,13 @@ namespace coat {
 
 class Arena;
 
-// Learning rate of 1-based step `step`; schedules end at min_lr on the last step.
+// Learning rate of 1-based step s of S = `steps`; defaults are applied. With W = warmup_steps:
+//   s <= W    lr s / W
+//   cosine    min_lr + (lr - min_lr) (1 + cos(pi (s - W) / (S - W))) / 2
+//   linear    lr + (min_lr - lr) (s - W) / (S - W)
+//   wsd       lr, then linear to min_lr over the last D = min(decay_steps, S - W) steps
+//   constant  lr
+// So all but `constant` end at min_lr in the last step. Steps beyond S keep its value.
 double LearningRate(const coatrack::v1::OptimizerSpec& spec, int64_t step, int64_t steps);
 
 // What a checkpoint stores besides the weights, under the names of layout.h:
@@ -29,21 +35,25 @@ struct KHistogram {             // of k, over groups that hold a non-zero value
   std::vector<int64_t> counts;  // bounds.size() + 1
 };
 
+// Thread-compatible. Memory is the arena's; its tensors are at zero until the first Step or load.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   // Norm, finite flag, clip factor from the (already reduced) gradients, then the update; all on
-  // the device. `step` is 1-based.
+  // the device. `step` is 1-based and chooses the learning rate. `nonfinite` I32 (1) and
+  // `inverse_count` F32 (1) as in GradNormArgs. Writes Parameter::copy and amax as well.
   virtual void Step(int64_t step, const Tensor& nonfinite, const Tensor& inverse_count) = 0;
-  virtual StepState ReadState() = 0;  // synchronizes
-  virtual void SetAppliedSteps(int32_t t) = 0;
+  virtual StepState ReadState() = 0;            // synchronizes
+  virtual void SetAppliedSteps(int32_t t) = 0;  // after a load; synchronizes
   virtual std::vector<StateTensor> StateTensors() = 0;
-  virtual KHistogram ExpansionK(bool second_moment) = 0;  // empty unless fp8_dre
-  virtual std::string StateName() const = 0;              // what really runs: "fp8_dre e4m3/e4m3"
+  // Synchronizes; empty unless fp8_dre.
+  virtual KHistogram ExpansionK(bool second_moment) = 0;
+  virtual std::string StateName() const = 0;  // what really runs: "fp8_dre e4m3/e4m3"
 };
 
 // All tensors the optimizer needs are in the arena under StateTensor names (declared by
-// optim/layout.h, which memory/plan calls).
+// optim/layout.h, which memory/plan calls). Sets a, k and scales of all groups to those of zeros.
+// `spec` has defaults applied. Errors: Error(kInvalidArgument) naming the field.
 std::unique_ptr<Optimizer> CreateOptimizer(const coatrack::v1::JobSpec& spec, Model* model,
                                            Ops* ops, Arena* arena);
 

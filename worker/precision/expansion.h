@@ -42,8 +42,8 @@ COAT_HOST_DEVICE constexpr double PreciseLog2(double x) {
   return static_cast<double>(exponent) + log * 1.4426950408889634;
 }
 
-// log2 x for finite x > 0, subnormal ones included; 0 counts as 2^-150. The polynomial has a
-// relative error below 1.4e-7, the sum with the exponent one more rounding.
+// log2 x for finite x > 0, subnormal ones included (finite, but meaningless for 0). The polynomial
+// has a relative error below 1.4e-7, the sum with the exponent one more rounding.
 COAT_HOST_DEVICE float FastLog2(float x) {
   constexpr uint32_t kSmallestNormal = 0x00800000u;
   const bool subnormal = FloatBits(x) < kSmallestNormal;
@@ -114,9 +114,9 @@ COAT_HOST_DEVICE uint16_t ExpansionK16(float a, float b) {
 template <typename F>
 COAT_HOST_DEVICE uint32_t ExpansionEncode(float x, float a, float k) {
   const uint32_t bits = FloatBits(x);
-  const float q = BitsFloat(bits & 0x7FFFFFFFu) / a;
-  const float y = F::kMaxValue * FastExp2(k * FastLog2(q));
-  const uint32_t code = Fp8Encode<F>(y);
+  const uint32_t q = FloatBits(BitsFloat(bits & 0x7FFFFFFFu) / a);  // 0: the quotient underflowed
+  const float y = F::kMaxValue * FastExp2(k * FastLog2(BitsFloat(q)));
+  const uint32_t code = Fp8Encode<F>(y) & (q == 0 ? 0u : 0xFFu);
   const uint32_t non_zero = (code > 1u ? code : 1u) | ((bits >> 24) & 0x80u);
   return non_zero & ((bits << 1) == 0 ? 0u : 0xFFu);
 }
