@@ -11,6 +11,7 @@
 
 #include "configs/base/error.h"
 #include "configs/base/units.h"
+#include "worker/memory/cuda_memory.h"
 
 namespace coat {
 namespace {
@@ -87,8 +88,9 @@ int64_t AvailableHostBytes() { return std::min(FreeRamBytes(), FreeInGroupBytes(
 std::unique_ptr<DeviceMemory> ReserveDeviceMemory(const std::string& device, int64_t bytes) {
   Check(bytes >= 0, "ReserveDeviceMemory: negative size");
   if (device == "cpu") return std::make_unique<HostMemory>(bytes);
+  if (device.starts_with("cuda:")) return ReserveCudaMemory(device, bytes);
   throw Error(Code::kFailedPrecondition,
-              "device " + device + ": this program reserves memory on \"cpu\" alone");
+              "device \"" + device + "\" is unknown; use \"cpu\" or \"cuda:<uuid or index>\"");
 }
 
 }  // namespace coat

@@ -16,7 +16,7 @@ class DeviceMemory {
 
 inline constexpr int64_t kArenaAlignment = 256;
 
-// `device`: "cpu". Errors: Error(kOutOfDeviceMemory) with bytes asked and available;
+// `device`: "cpu" or "cuda:<uuid or index>". Errors: Error(kOutOfDeviceMemory) with bytes asked and available;
 // Error(kFailedPrecondition) for a device this build has no memory for.
 std::unique_ptr<DeviceMemory> ReserveDeviceMemory(const std::string& device, int64_t bytes);
 
