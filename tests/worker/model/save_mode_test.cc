@@ -70,9 +70,9 @@ TEST_P(SaveMode, ResidentAndPerLayerWeightsGiveTheSameGradients) {
 INSTANTIATE_TEST_SUITE_P(All, SaveMode, ::testing::ValuesIn(kDimensions),
                          [](const auto& info) { return std::string(info.param.name); });
 
-class EveryRecipe : public ::testing::TestWithParam<Recipe> {};
+class Reproducibility : public ::testing::TestWithParam<Recipe> {};
 
-TEST_P(EveryRecipe, TheSameMicrobatchTwiceGivesTheSameBits) {
+TEST_P(Reproducibility, TheSameMicrobatchTwiceGivesTheSameBits) {
   JobSpec job = SmallJob();
   job.mutable_precision()->set_recipe(GetParam());
   Rig rig(job);
@@ -88,7 +88,7 @@ TEST_P(EveryRecipe, TheSameMicrobatchTwiceGivesTheSameBits) {
 }
 
 // Whatever an earlier microbatch left in memory that does not outlive it has no influence.
-TEST_P(EveryRecipe, ReadsNothingThatItDidNotWrite) {
+TEST_P(Reproducibility, ReadsNothingThatItDidNotWrite) {
   JobSpec job = SmallJob();
   job.mutable_train()->set_sequence_length(9);  // N = 18: padded along the contraction
   job.mutable_precision()->set_recipe(GetParam());
@@ -109,7 +109,7 @@ TEST_P(EveryRecipe, ReadsNothingThatItDidNotWrite) {
 }
 
 // Transients that share a place must not meet: the same bits when each has a place of its own.
-TEST_P(EveryRecipe, SharingPlacesChangesNothing) {
+TEST_P(Reproducibility, SharingPlacesChangesNothing) {
   JobSpec job = SmallJob();
   job.mutable_precision()->set_recipe(GetParam());
   Rig shared(job);
@@ -130,7 +130,8 @@ TEST_P(EveryRecipe, SharingPlacesChangesNothing) {
   EXPECT_EQ(shared.GradientBytes(), apart.GradientBytes());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, EveryRecipe, ::testing::Values(RECIPE_BF16, RECIPE_FP8, RECIPE_COAT),
+INSTANTIATE_TEST_SUITE_P(All, Reproducibility,
+                         ::testing::Values(RECIPE_BF16, RECIPE_FP8, RECIPE_COAT),
                          [](const auto& info) { return Recipe_Name(info.param); });
 
 }  // namespace
