@@ -14,8 +14,8 @@
 namespace coat {
 namespace {
 
-constexpr int64_t kBlockBytes = int64_t{4} << 20;  // a multiple of every element and the header
-constexpr int64_t kLeastForTypeCheck = 64;         // ids; shorter files are no evidence
+constexpr int64_t kMostBlockBytes = int64_t{4} << 20;  // a multiple of elements and header
+constexpr int64_t kLeastForTypeCheck = 64;             // ids; shorter files are no evidence
 
 struct Pairs {
   uint32_t even = 0;  // all ids at even places, or'ed
@@ -77,10 +77,10 @@ class Descriptor {
 // Fills `block` from `offset` as far as the file goes.
 int64_t ReadBlock(int fd, const std::string& name, int64_t offset,
                   std::vector<unsigned char>* block) {
+  auto size = static_cast<int64_t>(block->size());
   int64_t got = 0;
-  while (got < kBlockBytes) {
-    ssize_t n =
-        ::pread(fd, block->data() + got, static_cast<size_t>(kBlockBytes - got), offset + got);
+  while (got < size) {
+    ssize_t n = ::pread(fd, block->data() + got, static_cast<size_t>(size - got), offset + got);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
       throw Error(Code::kIo, name + ": offset " + std::to_string(offset + got) +
@@ -98,14 +98,15 @@ ScanResult ScanFile(const std::string& path, const std::string& name, int64_t fi
                     const TokenLayout& layout, int64_t vocab_size) {
   Descriptor file(path, name);
   ::posix_fadvise(file.get(), 0, 0, POSIX_FADV_SEQUENTIAL);
-  std::vector<unsigned char> block(static_cast<size_t>(kBlockBytes));
+  const int64_t block_bytes = std::min(file_bytes + 1, kMostBlockBytes);
+  std::vector<unsigned char> block(static_cast<size_t>(block_bytes));
   Sha256 hash;
   Pairs pairs;
   ScanResult result;
   int64_t offset = 0;
   while (true) {
     int64_t got = ReadBlock(file.get(), name, offset, &block);
-    if (offset + got > file_bytes || (got < kBlockBytes && offset + got != file_bytes)) {
+    if (offset + got > file_bytes || (got < block_bytes && offset + got != file_bytes)) {
       throw Error(Code::kDataChanged, name + ": the size changed from " +
                                           std::to_string(file_bytes) + " bytes while it was read");
     }
@@ -124,7 +125,7 @@ ScanResult ScanFile(const std::string& path, const std::string& name, int64_t fi
       result.max_id = std::max<int64_t>(result.max_id, largest);
     }
     offset += got;
-    if (got < kBlockBytes) break;
+    if (got < block_bytes) break;
   }
   if (layout.element_bytes == 2 && layout.count >= kLeastForTypeCheck && pairs.odd == 0 &&
       pairs.even != 0) {
