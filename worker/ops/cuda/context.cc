@@ -13,7 +13,7 @@ void CudaCheck(cudaError_t status, const char* what) {
 
 void CublasCheck(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
-  throw Error(Code::kInternal, std::string(what) + ": " + cublasGetStatusString(status));
+  throw Error(Code::kInternal, std::string(what) + ": " + cublasLtGetStatusString(status));
 }
 
 void Expect(const Tensor& x, DType dtype, const char* what) {

@@ -1,0 +1,18 @@
+// Collectives of GPU ranks. CMake links exactly one definition: nccl.cc when the build has CUDA and
+// NCCL, else nccl_none.cc, which refuses.
+#pragma once
+
+#include <memory>
+
+#include "worker/collectives/collectives.h"
+
+namespace coat {
+
+// AllReduceSum and Broadcast run on `stream` (a cudaStream_t) in device memory, in order with the
+// operators; host values (AllGather, Barrier) travel over `control`, which also carries NCCL's id.
+// F32 and I32 are summed as the contract says; BF16 is rounded once per hop, so with more than two
+// ranks not once. Error(kCollective) as in collectives.h; Error(kFailedPrecondition) without NCCL.
+std::unique_ptr<Collectives> CreateNcclCollectives(std::unique_ptr<Collectives> control,
+                                                   void* stream);
+
+}  // namespace coat

@@ -1,0 +1,11 @@
+#include "configs/base/error.h"
+#include "worker/collectives/nccl.h"
+
+namespace coat {
+
+std::unique_ptr<Collectives> CreateNcclCollectives(std::unique_ptr<Collectives>, void*) {
+  throw Error(Code::kFailedPrecondition,
+              "this program was built without NCCL; GPU jobs of more than one rank need it");
+}
+
+}  // namespace coat
