@@ -159,13 +159,14 @@ class OpsTest : public ::testing::TestWithParam<std::string> {
     return value;
   }
 
-  // Padding columns of an FP8 operand are zero.
+  // All bytes between cols and ld are zero.
   void ExpectPaddingZero(const Tensor& x) {
     const std::vector<uint8_t> bytes = Bytes(x);
     for (int64_t row = 0; row < x.rows(); ++row) {
-      for (int64_t col = x.cols(); col < x.ld; ++col) {
-        ASSERT_EQ(bytes[static_cast<size_t>(row * x.ld + col)], 0)
-            << "padding at (" << row << ", " << col << ")";
+      const int64_t size = ElementBytes(x.dtype);
+      for (int64_t i = x.cols() * size; i < x.ld * size; ++i) {
+        ASSERT_EQ(bytes[static_cast<size_t>(row * x.ld * size + i)], 0)
+            << "padding at row " << row << ", byte " << i;
       }
     }
   }

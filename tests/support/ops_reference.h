@@ -128,6 +128,12 @@ inline double CentralDifference(const std::function<double(const std::vector<dou
   return (above - f(x)) / (2 * h);
 }
 
+// error / bound; infinite for NaN, so that a maximum cannot lose it.
+inline double ErrorRatio(double error, double bound) {
+  if (error == 0) return 0;
+  return std::isnan(error) ? INFINITY : error / bound;
+}
+
 // |got - want| <= relative |want| + absolute for every element; prints the worst one.
 template <typename Got, typename Want>
 void ExpectClose(const std::vector<Got>& got, const std::vector<Want>& want, double relative,
@@ -138,8 +144,8 @@ void ExpectClose(const std::vector<Got>& got, const std::vector<Want>& want, dou
   for (size_t i = 0; i < got.size(); ++i) {
     const double bound = relative * std::fabs(static_cast<double>(want[i])) + absolute;
     const double error = std::fabs(static_cast<double>(got[i]) - static_cast<double>(want[i]));
-    const double ratio = error == 0 ? 0 : error / bound;
-    if (!(ratio <= worst)) {
+    const double ratio = ErrorRatio(error, bound);
+    if (ratio > worst) {
       worst = ratio;
       place = i;
     }
