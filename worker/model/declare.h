@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "coatrack/v1/job.pb.h"
+#include "worker/model/parameters.h"
 #include "worker/model/shape.h"
 #include "worker/precision/recipe.h"
 #include "worker/tensor/tensor.h"
@@ -65,21 +66,6 @@ struct TensorDecl {
   int64_t rows = 0;  // rows of storage, padding included
   Stage first = Stage::kEmbedding, last = Stage::kEmbeddingBackward;  // transients
 };
-
-// One stored tensor: position in the list is Parameter::id.
-struct ParameterDecl {
-  std::string name;
-  std::vector<int64_t> shape;
-  double init_std = 0;  // 0: a gain, starts at 1
-  bool is_gain() const { return shape.size() == 1; }
-};
-
-// embedding; of each layer attention_norm, qkv, output, mlp_norm, gate_up, down; final_norm; head
-// unless tied.
-std::vector<ParameterDecl> DeclareParameters(const ModelShape& shape);
-
-std::string LayerName(int64_t layer, const std::string& rest);  // "layers.3.qkv"
-const char* HeadName(const ModelShape& shape);                  // "head", or "embedding" if tied
 
 // Recipes of all layers. Errors as ResolveLayerRecipe.
 std::vector<LayerRecipe> ResolveRecipes(const coatrack::v1::JobSpec& spec);

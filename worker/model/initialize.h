@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "worker/model/declare.h"
 #include "worker/model/model.h"
+#include "worker/model/parameters.h"
 #include "worker/ops/ops.h"
 
 namespace coat {

@@ -194,6 +194,27 @@ TEST(MemoryPlan, EveryRankOfAGangNeedsTheSame) {
   EXPECT_EQ(first.bytes_by_kind, last.bytes_by_kind);
 }
 
+// CASES, Shapes: batch x heads x T x T and batch x T x vocabulary above 2^31.
+TEST(MemoryPlan, CountsBeyondThirtyTwoBits) {
+  JobSpec spec = Job("llama-7b", 8, 32768);
+  spec.mutable_model()->set_vocab_size(128256);
+  spec.mutable_train()->set_loss_chunk_rows(1 << 18);
+  const MemoryPlan plan = CpuPlan(spec);
+  const int64_t tokens = 8 * 32768;
+  const PlannedTensor* logits = Find(plan, "head.logits");
+  ASSERT_NE(logits, nullptr);
+  EXPECT_EQ(logits->shape, (std::vector<int64_t>{tokens, 128256}));
+  EXPECT_GT(Find(plan, "transients")->bytes, tokens * 128256 * 2);
+  EXPECT_EQ(plan.activation_bytes_per_layer,
+            tokens * (2 * (4096 + 4096 / 8 + 4) + 8 * 4096 + 4 * 32 + 2 * 11008 + 4 * 688));
+  int64_t sum = 0;
+  for (const int64_t bytes : plan.bytes_by_kind) {
+    EXPECT_GE(bytes, 0);
+    sum += bytes;
+  }
+  EXPECT_EQ(sum, plan.total_bytes);
+}
+
 TEST(MemoryPlan, RefusesASpecAndNamesTheField) {
   JobSpec spec = Job("llama-tiny", 2, 128);
   spec.mutable_model()->set_heads(3);

@@ -200,6 +200,29 @@ TEST(Llama, ALayerMayHaveAnotherRecipe) {
   EXPECT_EQ(same.GradientBytes(), coat.GradientBytes());
 }
 
+// CASES, Numbers: the sum of 256 microbatch gradients.
+TEST(Llama, TwoHundredFiftySixMicrobatchesAddUpInFp32) {
+  JobSpec job = SmallJob();
+  job.mutable_train()->set_micro_batch(1);
+  Rig rig(job);
+  Rig single(job);
+  constexpr int kMicrobatches = 256;
+  const int64_t valid = kMicrobatches * rig.tokens();
+  std::vector<double> sum(rig.Gradients().size(), 0.0);
+  rig.model->ResetStep();
+  for (uint32_t i = 0; i < kMicrobatches; ++i) {
+    const HostBatch batch = rig.Random(100 + i);
+    rig.Train(batch, valid, i == 0);
+    single.model->ResetStep();
+    single.Train(batch, valid);
+    const std::vector<float> part = single.Gradients();
+    for (size_t k = 0; k < sum.size(); ++k) sum[k] += part[k];
+  }
+  // Each of the 256 additions rounds to 2^-24 of the running sum.
+  const std::vector<float> exact(sum.begin(), sum.end());
+  EXPECT_LT(RelativeError(rig.Gradients(), exact), 256 * 0x1p-24);
+}
+
 TEST(Llama, Bf16GradientsAreRoundedFp32Gradients) {
   JobSpec job = SmallJob();
   Rig fp32(job);
