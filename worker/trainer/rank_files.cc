@@ -181,4 +181,17 @@ Result<coatrack::v1::DataManifest> ReadDataManifest(const std::string& dir) {
   return manifest;
 }
 
+Status WritePinned(const std::string& dir, const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += name + "\n";
+  return WriteAtomically(dir + "/" + kPinnedFile, text);
+}
+
+std::vector<std::string> ReadPinned(const std::string& dir) {
+  std::ifstream in(dir + "/" + kPinnedFile);
+  std::vector<std::string> names;
+  for (std::string name; std::getline(in, name);) names.push_back(name);
+  return names;
+}
+
 }  // namespace coat

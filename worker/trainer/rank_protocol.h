@@ -10,6 +10,8 @@
 //   records.jsonl      one StepRecord a line, appended by the rank
 //   output.log         stdout and stderr of the rank
 //   data_manifest.json DataManifest, what the rank's data set consists of
+//   pinned             names of checkpoint directories that must not be deleted, a line each; the
+//                      daemon may write it at any time, rank 0 reads it before it deletes
 //
 // records.jsonl and output.log are bounded: the parent punches their oldest part out of the file
 // once they pass their limit. Offsets never move: an offset in the file is an offset in the stream,
@@ -40,6 +42,7 @@ inline constexpr char kExitFile[] = "exit.json";
 inline constexpr char kRecordsFile[] = "records.jsonl";
 inline constexpr char kOutputFile[] = "output.log";
 inline constexpr char kDataManifestFile[] = "data_manifest.json";
+inline constexpr char kPinnedFile[] = "pinned";
 inline constexpr int64_t kRecordsLimitBytes = 64 << 20;
 inline constexpr int64_t kOutputLimitBytes = 16 << 20;
 inline constexpr int64_t kTrimBlockBytes = 64 << 10;  // holes start and end at multiples
@@ -71,6 +74,8 @@ Result<coatrack::v1::RankExit> ReadExit(const std::string& dir);
 Status WriteDataManifest(const std::string& dir, const coatrack::v1::DataManifest& manifest);
 // kNotFound: the rank has not opened its data.
 Result<coatrack::v1::DataManifest> ReadDataManifest(const std::string& dir);
+Status WritePinned(const std::string& dir, const std::vector<std::string>& names);
+std::vector<std::string> ReadPinned(const std::string& dir);  // empty when there is no such file
 
 // ---- streams ------------------------------------------------------------------------------------
 struct RecordChunk {

@@ -1,0 +1,199 @@
+#include "worker/trainer/train_loop.h"
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "configs/base/error.h"
+#include "worker/trainer/checkpointing.h"
+#include "worker/trainer/evaluate.h"
+#include "worker/trainer/telemetry.h"
+
+namespace coat {
+namespace {
+
+using coatrack::v1::Phase;
+using coatrack::v1::StepRecord;
+using SteadyClock = std::chrono::steady_clock;
+
+double SecondsSince(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
+}  // namespace
+
+TrainLoop::TrainLoop(Session* session, Progress* progress, const std::atomic<bool>* stop)
+    : session_(*session),
+      progress_(*progress),
+      stop_(*stop),
+      steps_(session->spec.train().steps()) {}
+
+Outcome TrainLoop::Run() {
+  const bool resumed = session_.state.step > 0;
+  HashWeights();
+  if (resumed) {
+    saved_step_ = session_.state.step;
+  } else {
+    progress_.Write(BeforeFirstStep());
+  }
+  Outcome outcome = Outcome::kCompleted;
+  while (session_.state.step < steps_) {
+    if (AnyRankStops()) {
+      outcome = Outcome::kStopped;
+      break;
+    }
+    progress_.Enter(Phase::PHASE_STEP, session_.state.step);
+    StepRecord record = TrainStep();
+    if (EvaluationDue(record.step())) EvaluateInto(&record);
+    progress_.Write(record);
+    if (CheckpointDue(record.step())) {
+      HashWeights();
+      Save(/*must_succeed=*/false);
+    }
+  }
+  HashWeights();
+  Save(/*must_succeed=*/true);
+  progress_.Enter(Phase::PHASE_DONE, session_.state.step);
+  StepRecord last;
+  last.set_step(session_.state.step);
+  last.set_weights_hash(weights_hash_);
+  last.set_optimizer_state(session_.optimizer->StateName());
+  progress_.Write(last);
+  return outcome;
+}
+
+StepRecord TrainLoop::BeforeFirstStep() {
+  StepRecord record;
+  EvaluateInto(&record);
+  record.set_optimizer_state(session_.optimizer->StateName());
+  record.set_weights_hash(weights_hash_);
+  ReportMemory(session_, &record);
+  return record;
+}
+
+StepRecord TrainLoop::TrainStep() {
+  const SteadyClock::time_point start = SteadyClock::now();
+  TrainState& state = session_.state;
+  Model& model = *session_.model;
+  StepRecord record;
+  record.set_step(++state.step);
+  const bool telemetry = TelemetryDue(state.step);
+
+  const StepBatch batch = session_.feeder->Next(&state.position);
+  const Tensor inverse_count = session_.feeder->UploadInverseCount(batch.valid_targets);
+  model.SetTelemetry(telemetry);
+  model.ResetStep();
+  const int64_t mine = session_.microbatches_per_rank();
+  for (int64_t i = 0; i < mine; ++i) {
+    const Batch microbatch = session_.feeder->Upload(batch.samples, session_.rank() * mine + i);
+    model.TrainMicrobatch(microbatch, inverse_count, /*first_of_step=*/i == 0);
+  }
+  AllReduceStep();
+  session_.optimizer->Step(state.step, model.nonfinite(), inverse_count);
+  model.WeightsUpdated();
+
+  FillOutcome(batch, &record);
+  record.set_step_seconds(SecondsSince(start));
+  if (telemetry) ReportTelemetry(session_, &record);
+  return record;
+}
+
+// Sums over ranks what the update needs; all ranks get the same bits, so all decide alike.
+void TrainLoop::AllReduceStep() {
+  Collectives& collectives = *session_.collectives;
+  session_.ops->Synchronize();
+  for (const Tensor& gradient : session_.gradients) collectives.AllReduceSum(gradient);
+  collectives.AllReduceSum(session_.model->nonfinite());
+  collectives.AllReduceSum(session_.model->nll());
+}
+
+void TrainLoop::FillOutcome(const StepBatch& batch, StepRecord* record) {
+  TrainState& state = session_.state;
+  float nll = 0;
+  session_.ops->ToHost(session_.model->nll(), &nll);
+  const StepState update = session_.optimizer->ReadState();
+  const bool applied = update.apply != 0;
+  state.applied_steps = update.t;
+  record->set_applied_steps(update.t);
+  record->set_tokens(static_cast<int64_t>(batch.samples.size()) *
+                     session_.spec.train().sequence_length());
+  state.tokens_total += record->tokens();
+  record->set_tokens_total(state.tokens_total);
+  if (batch.valid_targets > 0) {
+    record->set_loss(static_cast<double>(nll) / static_cast<double>(batch.valid_targets));
+    record->set_grad_norm(update.grad_norm);
+    state.finite = std::isfinite(nll);
+    nonfinite_in_a_row_ = applied ? 0 : nonfinite_in_a_row_ + 1;
+  }
+  record->set_learning_rate(LearningRate(session_.spec.optimizer(), state.step, steps_));
+  if (applied && update.weight_sq > 0) {
+    record->set_update_to_weight_ratio(std::sqrt(update.update_sq / update.weight_sq));
+  }
+  if (!applied) ++state.skipped_total;
+  record->set_skipped(!applied);
+  record->set_skipped_total(state.skipped_total);
+  if (nonfinite_in_a_row_ >= kMaxNonfiniteSteps) {
+    throw Error(Code::kNumeric, "step " + std::to_string(state.step) + ": gradients were not " +
+                                    "finite in " + std::to_string(nonfinite_in_a_row_) +
+                                    " steps in a row; use a smaller optimizer.lr or a longer "
+                                    "warmup, and resume from an earlier checkpoint");
+  }
+}
+
+bool TrainLoop::AnyRankStops() {
+  bool any = false;
+  for (const int64_t stops : session_.collectives->AllGather(stop_ ? 1 : 0)) any |= stops != 0;
+  return any;
+}
+
+void TrainLoop::EvaluateInto(StepRecord* record) {
+  progress_.Enter(Phase::PHASE_EVALUATE, session_.state.step);
+  const std::optional<double> loss = Evaluate(&session_);
+  if (loss) record->set_validation_loss(*loss);
+}
+
+void TrainLoop::HashWeights() {
+  weights_hash_ = WeightsHash(&session_);
+  CompareOverRanks(session_.collectives.get(), weights_hash_, Code::kInternal,
+                   "step " + std::to_string(session_.state.step) + ": the weights");
+}
+
+void TrainLoop::Save(bool must_succeed) {
+  const int64_t step = session_.state.step;
+  if (session_.launch.checkpoint_dir().empty() || saved_step_ == step) return;
+  progress_.Enter(Phase::PHASE_SAVE, step);
+  const SteadyClock::time_point start = SteadyClock::now();
+  StepRecord record;
+  record.set_step(step);
+  record.set_weights_hash(weights_hash_);
+  try {
+    const CheckpointInfo info = SaveCheckpoint(&session_, weights_hash_);
+    saved_step_ = step;
+    record.set_checkpoint(info.path);
+    record.set_checkpoint_bytes(info.bytes);
+  } catch (const Error& e) {
+    // A full disk must not end a run that can go on; the next save may find room again.
+    if (must_succeed || e.code() != Code::kResourceExhausted) throw;
+    std::fprintf(stderr, "step %lld: no checkpoint: %s\n", static_cast<long long>(step), e.what());
+    return;
+  }
+  record.set_checkpoint_seconds(SecondsSince(start));
+  progress_.Write(record);
+}
+
+bool TrainLoop::TelemetryDue(int64_t step) const {
+  const int64_t every = session_.spec.train().telemetry_every_steps();
+  return every > 0 && (step % every == 0 || step == 1 || step == steps_);
+}
+
+bool TrainLoop::EvaluationDue(int64_t step) const {
+  const int64_t every = session_.spec.train().eval_every_steps();
+  return step == steps_ || (every > 0 && step % every == 0);
+}
+
+bool TrainLoop::CheckpointDue(int64_t step) const {
+  const int64_t every = session_.spec.checkpoint().every_steps();
+  return every > 0 && step % every == 0;
+}
+
+}  // namespace coat

@@ -1,0 +1,54 @@
+// The training loop of one rank.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "coatrack/v1/events.pb.h"
+#include "worker/trainer/progress.h"
+#include "worker/trainer/session.h"
+
+namespace coat {
+
+enum class Outcome { kCompleted, kStopped };
+
+// So many steps in a row without finite gradients end the run: Error(kNumeric).
+inline constexpr int64_t kMaxNonfiniteSteps = 100;
+
+// Runs from session->state.step to train.steps. What ranks do together, and its order, is the same
+// on all of them: a request to stop any rank, seen between two steps, stops all after the same
+// step, with a checkpoint. Records: one a step; step 0 carries the validation loss before training.
+class TrainLoop {
+ public:
+  // `stop` may be set by any thread at any time. All arguments outlive the loop.
+  TrainLoop(Session* session, Progress* progress, const std::atomic<bool>* stop);
+
+  // Throws Error of any part; the run is then over.
+  Outcome Run();
+  const std::string& weights_hash() const { return weights_hash_; }
+
+ private:
+  coatrack::v1::StepRecord BeforeFirstStep();
+  coatrack::v1::StepRecord TrainStep();
+  void AllReduceStep();
+  void FillOutcome(const StepBatch& batch, coatrack::v1::StepRecord* record);
+  bool AnyRankStops();
+  void EvaluateInto(coatrack::v1::StepRecord* record);
+  void HashWeights();
+  void Save(bool must_succeed);
+
+  bool TelemetryDue(int64_t step) const;
+  bool EvaluationDue(int64_t step) const;
+  bool CheckpointDue(int64_t step) const;
+
+  Session& session_;
+  Progress& progress_;
+  const std::atomic<bool>& stop_;
+  const int64_t steps_;
+  int64_t nonfinite_in_a_row_ = 0;
+  int64_t saved_step_ = -1;
+  std::string weights_hash_;
+};
+
+}  // namespace coat
