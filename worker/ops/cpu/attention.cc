@@ -17,7 +17,7 @@ struct Block {
   int64_t rows = 0, cols = 0;
   float* row(int64_t i) const { return data + i * cols; }
   Block Rows(int64_t count) const { return {data, count, cols}; }
-  Block Columns(int64_t count) const { return {data, rows, count}; }  // packed anew
+  Block Packed(int64_t count) const { return {data, rows, count}; }  // count columns, no gap
 };
 
 // Scratch of one head; the layout AttentionScratchFloats adds up.
@@ -75,8 +75,7 @@ HeadColumns ColumnsOf(const AttentionShape& shape, int64_t head) {
 // Scores of a query row become its probabilities times their sum; later keys become zero.
 // Returns the log-sum-exp; `inverse` is 1 / sum.
 float SoftmaxRow(float* scores, int64_t visible, int64_t cols, float* inverse) {
-  float max = scores[0];
-  for (int64_t j = 1; j < visible; ++j) max = scores[j] > max ? scores[j] : max;
+  const float max = MaxValue(scores, visible, -INFINITY);
   for (int64_t j = 0; j < visible; ++j) scores[j] = Exp(scores[j] - max);
   std::fill(scores + visible, scores + cols, 0.0f);
   LaneSum sum;
@@ -91,7 +90,7 @@ void ForwardRows(const AttentionArgs& args, int64_t batch, int64_t head, int64_t
   const float scale = 1.0f / std::sqrt(static_cast<float>(shape.head_size));
   const int64_t keys = first + count, row = batch * shape.seq + first;
   const Block q = scratch.q.Rows(count), o = scratch.o.Rows(count);
-  const Block scores = scratch.scores.Rows(count).Columns(keys);
+  const Block scores = scratch.scores.Rows(count).Packed(keys);
   float* lse = args.lse.as<float>() + (batch * shape.heads + head) * shape.seq + first;
   Load(args.qkv, row, ColumnsOf(shape, head).q, q, pool);
   Multiply(false, true, scale, q, scratch.k.Rows(keys), 0.0f, scores);
@@ -138,8 +137,8 @@ void BackwardRows(const AttentionBackwardArgs& args, int64_t batch, int64_t head
   const Block q = scratch.q.Rows(count), dq = scratch.dq.Rows(count);
   const Block dout = scratch.dout.Rows(count);
   const Block k = scratch.k.Rows(keys), v = scratch.v.Rows(keys);
-  const Block scores = scratch.scores.Rows(count).Columns(keys);
-  const Block dscores = scratch.dscores.Rows(count).Columns(keys);
+  const Block scores = scratch.scores.Rows(count).Packed(keys);
+  const Block dscores = scratch.dscores.Rows(count).Packed(keys);
   const float* lse = args.lse.as<float>() + (batch * shape.heads + head) * shape.seq + first;
   Load(args.qkv, row, column, q, pool);
   Load(args.o, row, column, scratch.o.Rows(count), pool);

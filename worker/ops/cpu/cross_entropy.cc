@@ -21,19 +21,13 @@ void CheckTargets(const CrossEntropyArgs& args) {
 }
 
 float RowMax(const Tensor& logits, int64_t row) {
-  float lanes[kGroup];
-  std::fill_n(lanes, kGroup, -INFINITY);
+  float max = -INFINITY;
   ForTiles(logits.cols(), [&](int64_t col, int64_t n) {
     float x[kTile];
     LoadTile(logits, row, col, n, x);
-    // NaN is not larger than anything: it reaches the loss through the exponentials.
-    int64_t i = 0;
-    for (; i + kGroup <= n; i += kGroup) {
-      for (int j = 0; j < kGroup; ++j) lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
-    }
-    for (int j = 0; i + j < n; ++j) lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
+    max = MaxValue(x, n, max);
   });
-  return *std::max_element(lanes, lanes + kGroup);
+  return max;
 }
 
 float ExpSum(const Tensor& logits, int64_t row, float max) {

@@ -54,34 +54,44 @@ inline uint32_t MaxMagnitude(const float* x, int64_t n, uint32_t start) {
   return largest;
 }
 
-// One group of up to 16 values (missing ones zero): codes and the BF16 bits of its scale.
-inline uint16_t QuantizeGroup(const float (&x)[kGroup], uint8_t (&codes)[kGroup]) {
-  uint32_t largest = 0;
-  for (int i = 0; i < kGroup; ++i) {
-    const uint32_t bits = MagnitudeBits(x[i]);
-    largest = bits > largest ? bits : largest;
+// Largest value, at least `start`. NaN is larger than nothing: it is for the exponentials to show.
+inline float MaxValue(const float* x, int64_t n, float start) {
+  float lanes[kGroup];
+  std::fill_n(lanes, kGroup, start);
+  int64_t i = 0;
+  for (; i + kGroup <= n; i += kGroup) {
+    for (int j = 0; j < kGroup; ++j) lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
   }
-  const uint16_t scale = GroupScale(BitsFloat(largest));
-  const float inverse = InverseScale(FloatFromBf16(scale));
-  for (int i = 0; i < kGroup; ++i) codes[i] = Fp8Encode<E4M3>(x[i] * inverse);
+  for (int j = 0; i + j < n; ++j) lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
+  return *std::max_element(lanes, lanes + kGroup);
+}
+
+// One group of 16 values: codes and scale; x becomes the dequantized values.
+inline uint16_t QuantizeGroup(float* x, uint8_t* codes) {
+  const uint16_t scale = GroupScale(BitsFloat(MaxMagnitude(x, kGroup, 0)));
+  const float factor = FloatFromBf16(scale);
+  const float inverse = InverseScale(factor);
+  uint32_t wide[kGroup];  // as wide as x, so that the loop vectorizes well
+  for (int i = 0; i < kGroup; ++i) {
+    wide[i] = Fp8Encode<E4M3>(x[i] * inverse);
+    x[i] = Dequantize(Fp8Decode<E4M3>(static_cast<uint8_t>(wide[i])), factor);
+  }
+  for (int i = 0; i < kGroup; ++i) codes[i] = static_cast<uint8_t>(wide[i]);
   return scale;
 }
 
 // Quantizes n values of a segment from its column `col` (a multiple of 16) on; x becomes the
 // dequantized values. `codes` and `scales` point at the first of them.
 inline void QuantizeGroups(float* x, int64_t n, uint8_t* codes, uint16_t* scales) {
-  for (int64_t i = 0; i < n; i += kGroup) {
-    const int64_t size = std::min(kGroup, n - i);
-    float values[kGroup] = {};
-    uint8_t group[kGroup];
-    std::copy_n(x + i, size, values);
-    const uint16_t scale = QuantizeGroup(values, group);
-    scales[i / kGroup] = scale;
-    const float factor = FloatFromBf16(scale);
-    for (int j = 0; j < kGroup; ++j) values[j] = Dequantize(Fp8Decode<E4M3>(group[j]), factor);
-    std::copy_n(values, size, x + i);
-    std::copy_n(group, size, codes + i);
-  }
+  int64_t i = 0;
+  for (; i + kGroup <= n; i += kGroup) scales[i / kGroup] = QuantizeGroup(x + i, codes + i);
+  if (i == n) return;
+  float values[kGroup] = {};
+  uint8_t group[kGroup];
+  std::copy_n(x + i, n - i, values);
+  scales[i / kGroup] = QuantizeGroup(values, group);
+  std::copy_n(values, n - i, x + i);
+  std::copy_n(group, n - i, codes + i);
 }
 
 // Where column `col` of segment `segment` keeps its group scale.
