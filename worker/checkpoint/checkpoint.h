@@ -96,7 +96,8 @@ std::unique_ptr<CheckpointReader> OpenNewest(const std::string& dir,
 // the newest finite one, pinned ones (path or directory name) and those of a higher attempt;
 // renames to .trash-* first. Also removes trash, and temporary directories of lower attempts and
 // of this attempt's steps up to its newest committed one. Torn directories stay for people to see.
-// Only rank 0 of the current attempt calls it, after a commit.
+// Only rank 0 of the current attempt calls it, after a commit. Error(kIo) for what can't be
+// removed; the checkpoints to keep are safe then, and the next call tries again.
 void ApplyRetention(const std::string& dir, int keep, int32_t attempt,
                     const std::vector<std::string>& pinned);
 

@@ -53,11 +53,10 @@ void Merge(Manifest shard, const std::string& where, Manifest* manifest) {
 
 // What does not belong to the checkpoint: shard records, and files of a failed save.
 void RemoveOthers(const std::string& temporary, const Manifest& manifest) {
-  for (const auto& entry : std::filesystem::directory_iterator(temporary)) {
-    std::string name = entry.path().filename();
+  for (const std::string& name : ListFolder(temporary)) {
     bool keep = name == kManifestName;
     for (const FileRecord& file : manifest.files) keep = keep || file.name == name;
-    if (!keep) std::filesystem::remove_all(entry.path());
+    if (!keep) RemoveTree(temporary + "/" + name);
   }
 }
 
@@ -70,7 +69,7 @@ void MakeWay(const std::string& dir, int64_t step, int32_t attempt) {
   try {
     ReadManifest(path);
   } catch (const Error& error) {
-    if (error.code() == Code::kIo) throw;
+    if (error.code() != Code::kDataLoss) throw;
     complete = false;
   }
   if (complete) {

@@ -1,12 +1,13 @@
 #include "worker/checkpoint/directory.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <map>
+#include <string_view>
+#include <utility>
 
 #include "configs/base/error.h"
 #include "worker/checkpoint/safetensors.h"
@@ -24,7 +25,12 @@ bool Exists(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
-InputFile OpenShard(const std::string& path, const FileRecord& record) {
+struct Shard {
+  InputFile file;
+  SafetensorsHeader header;
+};
+
+Shard OpenShard(const std::string& path, const FileRecord& record) {
   if (!Exists(path)) Torn(path, "is missing");
   InputFile file(path);
   if (file.bytes() != record.bytes) {
@@ -37,7 +43,31 @@ InputFile OpenShard(const std::string& path, const FileRecord& record) {
     Torn(path, "offset 0: the SHA-256 of the header's " + std::to_string(record.header_bytes) +
                    " bytes is another");
   }
-  return file;
+  int64_t length = ParseSafetensorsLength(header, record.bytes, path);
+  if (8 + length != record.header_bytes) Torn(path, "offset 0: the manifest has another length");
+  return {std::move(file),
+          ParseSafetensorsHeader(std::string_view(header).substr(8), record.bytes, path)};
+}
+
+// The manifest's parts of a file are the entries of its header, one to one.
+void CheckEntries(const Manifest& manifest, size_t file, const SafetensorsHeader& header,
+                  const std::string& path) {
+  std::map<std::string, const SafetensorsEntry*> entries;
+  for (const SafetensorsEntry& entry : header.entries) entries[entry.name] = &entry;
+  for (const auto& [name, tensor] : manifest.tensors) {
+    for (const FilePart& part : tensor.parts) {
+      if (part.file != static_cast<int>(file)) continue;
+      auto found = entries.find(part.entry);
+      if (found == entries.end() || found->second->dtype != tensor.dtype ||
+          header.header_bytes + found->second->begin != part.offset ||
+          found->second->end - found->second->begin != part.count * ElementBytes(tensor.dtype)) {
+        Torn(path, "offset " + std::to_string(part.offset) + ": header and manifest disagree on `" +
+                       part.entry + "`");
+      }
+      entries.erase(found);
+    }
+  }
+  if (!entries.empty()) Torn(path, "the manifest does not know `" + entries.begin()->first + "`");
 }
 
 }  // namespace
@@ -54,9 +84,11 @@ Manifest ReadManifest(const std::string& path, std::vector<InputFile>* files) {
     Torn(manifest_path, "belongs to step " + std::to_string(manifest.info.step) + ", attempt " +
                             std::to_string(manifest.info.attempt));
   }
-  for (const FileRecord& record : manifest.files) {
-    InputFile file = OpenShard(path + "/" + record.name, record);
-    if (files != nullptr) files->push_back(std::move(file));
+  for (size_t i = 0; i < manifest.files.size(); ++i) {
+    std::string shard_path = path + "/" + manifest.files[i].name;
+    Shard shard = OpenShard(shard_path, manifest.files[i]);
+    CheckEntries(manifest, i, shard.header, shard_path);
+    if (files != nullptr) files->push_back(std::move(shard.file));
   }
   manifest.info.path = path;
   return manifest;
@@ -70,9 +102,7 @@ void MoveToTrash(const std::string& dir, int64_t step, int32_t attempt) {
   }
   if (std::rename(from.c_str(), to.c_str()) != 0) ThrowErrno(from, "can't be renamed", errno);
   SyncFolder(dir);
-  std::error_code error;
-  std::filesystem::remove_all(to, error);
-  if (error) ThrowErrno(to, "can't be removed", error.value());
+  RemoveTree(to);
 }
 
 }  // namespace coat

@@ -8,10 +8,10 @@
 
 namespace coat {
 
-// The manifest of `path`, info.path set. Checks the directory's name, that each file has its size
-// and that each header has its checksum. Error(kDataLoss) naming the file when torn or corrupt;
-// Error(kNotFound) when there is no such directory; Error(kIo).
-// With `files` the shards stay open, in the order of Manifest::files.
+// The manifest of `path`, info.path set. Checks the directory's name, that each file has its
+// size, and that each header has its checksum and the entries the manifest lists. Error(kDataLoss)
+// naming the file when torn or corrupt; Error(kNotFound) when there is no such directory;
+// Error(kIo). With `files` the shards stay open, in the order of Manifest::files.
 Manifest ReadManifest(const std::string& path, std::vector<InputFile>* files = nullptr);
 
 // Renames <dir>/step-<N>.attempt-<K> to a free trash name, durably, and removes it then.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "configs/base/error.h"
@@ -116,6 +117,30 @@ void SyncFolder(const std::string& path) {
   int error = errno;
   ::close(fd);
   if (result != 0) ThrowErrno(path, "can't be made durable", error);
+}
+
+std::vector<std::string> ListFolder(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(path, error), end;
+  for (; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (error) ThrowErrno(path, "can't be listed", error.value());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+void MakeFolders(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error) ThrowErrno(path, "can't be created", error.value());
+}
+
+void RemoveTree(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  if (error) ThrowErrno(path, "can't be removed", error.value());
 }
 
 }  // namespace coat

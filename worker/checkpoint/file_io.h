@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace coat {
 
@@ -46,5 +47,8 @@ class InputFile {
 void WriteFile(const std::string& path, std::string_view text);  // durable, folder entry apart
 std::string ReadFile(const std::string& path);
 void SyncFolder(const std::string& path);  // makes created, renamed and removed names durable
+std::vector<std::string> ListFolder(const std::string& path);  // names in it, sorted
+void MakeFolders(const std::string& path);                     // with those above it
+void RemoveTree(const std::string& path);                      // may be missing
 
 }  // namespace coat

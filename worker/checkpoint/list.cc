@@ -11,10 +11,8 @@ namespace coat {
 std::vector<CheckpointInfo> ListCheckpoints(const std::string& dir,
                                             std::vector<std::string>* skipped) {
   std::vector<CheckpointInfo> found;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(dir, error), end;
-  for (; !error && entry != end; entry.increment(error)) {
-    std::string name = entry->path().filename();
+  if (!std::filesystem::exists(dir)) return found;
+  for (const std::string& name : ListFolder(dir)) {
     auto parsed = ParseDirectoryName(name);
     if (!parsed || parsed->kind != DirectoryName::Kind::kComplete) continue;
     try {
@@ -23,13 +21,9 @@ std::vector<CheckpointInfo> ListCheckpoints(const std::string& dir,
       if (skipped != nullptr) skipped->push_back(reason.what());
     }
   }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    ThrowErrno(dir, "can't be listed", error.value());
-  }
   std::sort(found.begin(), found.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {
     return std::tie(a.step, a.attempt) > std::tie(b.step, b.attempt);
   });
-  if (skipped != nullptr) std::sort(skipped->begin(), skipped->end());
   return found;
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <filesystem>
 #include <set>
 
 #include "configs/base/error.h"
@@ -39,15 +38,9 @@ bool IsAbandoned(const DirectoryName& name, int32_t attempt, int64_t newest_step
 }
 
 void RemoveAbandoned(const std::string& dir, int32_t attempt, int64_t newest_step) {
-  std::vector<std::filesystem::path> abandoned;
-  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
-    auto name = ParseDirectoryName(entry.path().filename());
-    if (name && IsAbandoned(*name, attempt, newest_step)) abandoned.push_back(entry.path());
-  }
-  for (const auto& path : abandoned) {
-    std::error_code error;
-    std::filesystem::remove_all(path, error);
-    if (error) ThrowErrno(path, "can't be removed", error.value());
+  for (const std::string& entry : ListFolder(dir)) {
+    auto name = ParseDirectoryName(entry);
+    if (name && IsAbandoned(*name, attempt, newest_step)) RemoveTree(dir + "/" + entry);
   }
 }
 

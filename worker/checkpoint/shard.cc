@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 #include <tuple>
 
@@ -85,9 +84,7 @@ void WriteShard(const std::string& temporary_dir, int rank,
   std::string header = WriteSafetensorsHeader(&entries, {{"format", "coatrack-checkpoint/1"}});
   auto header_bytes = static_cast<int64_t>(header.size());
 
-  std::error_code error;
-  std::filesystem::create_directories(temporary_dir, error);
-  if (error) ThrowErrno(temporary_dir, "can't be created", error.value());
+  MakeFolders(temporary_dir);
   std::string record_path = temporary_dir + "/" + ShardRecordName(rank);
   ::unlink(record_path.c_str());  // of a failed save of the same step
 
@@ -116,10 +113,7 @@ void WriteShard(const std::string& temporary_dir, int rank,
 }
 
 void DiscardTemporary(const std::string& dir, int64_t step, int32_t attempt) {
-  std::string path = TemporaryDir(dir, step, attempt);
-  std::error_code error;
-  std::filesystem::remove_all(path, error);
-  if (error) ThrowErrno(path, "can't be removed", error.value());
+  RemoveTree(TemporaryDir(dir, step, attempt));
 }
 
 }  // namespace coat
