@@ -2,54 +2,16 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <limits>
-#include <sstream>
 
 #include "configs/base/error.h"
 #include "configs/base/units.h"
 #include "worker/memory/cuda_memory.h"
+#include "worker/memory/host_limits.h"
 
 namespace coat {
 namespace {
-
-constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
-
-int64_t FreeRamBytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string line;
-  while (std::getline(file, line)) {
-    std::istringstream words(line);
-    std::string key;
-    int64_t kib = 0;
-    if (words >> key >> kib && key == "MemAvailable:") return kib * kKiB;
-  }
-  return kUnlimited;
-}
-
-// -1: no such file, or "max".
-int64_t ReadNumber(const char* path) {
-  std::ifstream file(path);
-  int64_t value = -1;
-  return file >> value ? value : -1;
-}
-
-int64_t FreeInGroupBytes() {
-  const std::pair<const char*, const char*> files[] = {
-      {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"},
-      {"/sys/fs/cgroup/memory/memory.limit_in_bytes",
-       "/sys/fs/cgroup/memory/memory.usage_in_bytes"},
-  };
-  for (const auto& [limit_path, used_path] : files) {
-    const int64_t limit = ReadNumber(limit_path);
-    const int64_t used = ReadNumber(used_path);
-    if (limit >= 0 && used >= 0) return std::max<int64_t>(limit - used, 0);
-  }
-  return kUnlimited;
-}
 
 class HostMemory final : public DeviceMemory {
  public:
@@ -82,8 +44,6 @@ class HostMemory final : public DeviceMemory {
 };
 
 }  // namespace
-
-int64_t AvailableHostBytes() { return std::min(FreeRamBytes(), FreeInGroupBytes()); }
 
 std::unique_ptr<DeviceMemory> ReserveDeviceMemory(const std::string& device, int64_t bytes) {
   Check(bytes >= 0, "ReserveDeviceMemory: negative size");

@@ -16,12 +16,8 @@ class DeviceMemory {
 
 inline constexpr int64_t kArenaAlignment = 256;
 
-// `device`: "cpu" or "cuda:<uuid or index>". Errors: Error(kOutOfDeviceMemory) with bytes asked and available;
-// Error(kFailedPrecondition) for a device this build has no memory for.
+// `device`: "cpu" or "cuda:<uuid or index>". Errors: Error(kOutOfDeviceMemory) with bytes asked and
+// available; Error(kFailedPrecondition) for a device this build has no memory for.
 std::unique_ptr<DeviceMemory> ReserveDeviceMemory(const std::string& device, int64_t bytes);
-
-// Bytes the host can still give to this process: the least of free RAM and what the control group
-// allows.
-int64_t AvailableHostBytes();
 
 }  // namespace coat

@@ -7,7 +7,7 @@
 
 #include "configs/base/units.h"
 #include "tests/worker/memory/jobs.h"
-#include "worker/memory/device_memory.h"
+#include "worker/memory/host_limits.h"
 
 namespace coat {
 namespace {
