@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(512)
   const int target = targets[row];
   if (target < 0) {
     if (threadIdx.x == 0) nll[row] = 0;
-    for (int64_t i = threadIdx.x; dlogits != nullptr && i < vocab; i += blockDim.x) {
+    for (int64_t i = threadIdx.x; dlogits != nullptr && i < ld_out; i += blockDim.x) {
       dlogits[row * ld_out + i] = 0;
     }
     return;
@@ -30,10 +30,9 @@ __global__ void __launch_bounds__(512)
   for (int64_t i = threadIdx.x; i < vocab; i += blockDim.x) {
     const float v = Read(x, i);
     const float next = fmaxf(largest, v);
-    sum = v != v ? v : sum * __expf(largest - next) + __expf(v - next);
+    sum = v != v ? v : sum * expf(largest - next) + expf(v - next);
     largest = next;
   }
-  // Threads whose share is empty hold -inf, so the shift below is guarded.
   float block_max = largest;
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
@@ -43,8 +42,8 @@ __global__ void __launch_bounds__(512)
   if (threadIdx.x % 32 == 0) maxima[threadIdx.x / 32] = block_max;
   __syncthreads();
   for (int w = 0; w < blockDim.x / 32; ++w) block_max = fmaxf(block_max, maxima[w]);
-  const float shifted = largest == -INFINITY ? 0.0f : sum * __expf(largest - block_max);
-  const float total = BlockSum(shifted, scratch);
+  // A share without a finite value has sum 0, or NaN: both come through.
+  const float total = BlockSum(sum * expf(largest - block_max), scratch);
   const float lse = block_max + logf(total);
   const float at_target = Read(x, target);
   __syncthreads();  // the gradient may overwrite the logits
@@ -52,9 +51,10 @@ __global__ void __launch_bounds__(512)
   if (dlogits == nullptr) return;
   const float factor = *inverse_count;
   for (int64_t i = threadIdx.x; i < vocab; i += blockDim.x) {
-    const float p = __expf(Read(x, i) - lse) - (i == target ? 1.0f : 0.0f);
+    const float p = expf(Read(x, i) - lse) - (i == target ? 1.0f : 0.0f);
     dlogits[row * ld_out + i] = Bf16Bits(p * factor);
   }
+  for (int64_t i = vocab + threadIdx.x; i < ld_out; i += blockDim.x) dlogits[row * ld_out + i] = 0;
 }
 
 }  // namespace

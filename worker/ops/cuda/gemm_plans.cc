@@ -30,6 +30,13 @@ int Alignment(const void* p) {
 
 int64_t K(const GemmArgs& args) { return args.a_transposed ? args.a.rows() : args.a.cols(); }
 
+std::string Describe(const GemmArgs& args) {
+  return "cublasLtMatmul " + std::to_string(args.c.rows()) + " x " + std::to_string(args.c.cols()) +
+         " x " + std::to_string(K(args)) + ", " + DTypeName(args.a.dtype) + " x " +
+         DTypeName(args.b.dtype) + " -> " + DTypeName(args.c.dtype) +
+         (args.accumulate ? ", accumulating" : "");
+}
+
 template <typename T>
 void Set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what, const T& value) {
   CublasCheck(cublasLtMatmulDescSetAttribute(desc, what, &value, sizeof value), "Gemm descriptor");
@@ -145,9 +152,11 @@ void GemmPlans::Choose(const GemmArgs& args, Plan* plan) {
   // An accumulating product must not be repeated on its target: it is timed on scratch memory.
   void* target = args.c.data;
   if (args.accumulate) target = context_->scratch;
-  plan->found = true;
   plan->algo = results[0].algo;
-  if (args.accumulate && args.c.bytes() > context_->scratch_bytes) return;
+  if (args.accumulate && args.c.bytes() > context_->scratch_bytes) {
+    plan->found = true;
+    return;
+  }
   cudaEvent_t start = nullptr, stop = nullptr;
   CudaCheck(cudaEventCreate(&start), "cudaEventCreate");
   CudaCheck(cudaEventCreate(&stop), "cudaEventCreate");
@@ -166,6 +175,7 @@ void GemmPlans::Choose(const GemmArgs& args, Plan* plan) {
     float ms = 0;
     CudaCheck(cudaEventElapsedTime(&ms, start, stop), "cudaEventElapsedTime");
     if (ms < best_ms) {
+      plan->found = true;
       best_ms = ms;
       plan->algo = results[static_cast<size_t>(i)].algo;
     }
@@ -184,7 +194,7 @@ bool GemmPlans::Run(const GemmArgs& args) {
     it = plans_.emplace(key, plan).first;
   }
   if (!it->second.found) return false;
-  CublasCheck(Launch(args, it->second, it->second.algo, args.c.data), "cublasLtMatmul");
+  CublasCheck(Launch(args, it->second, it->second.algo, args.c.data), Describe(args).c_str());
   return true;
 }
 

@@ -15,11 +15,12 @@ __device__ inline void Count(const Group16& x, int n, float scale, Counters* c) 
   const float inverse = InverseScale(scale);
   for (int i = 0; i < n; ++i) {
     const uint8_t code = Fp8Encode<F>(x.v[i] * inverse);
-    const float difference = x.v[i] - Fp8Decode<F>(code) * scale;
     c->values += 1;
     c->nonzero += x.v[i] != 0 ? 1.0f : 0.0f;
     c->saturated += (code & 0x7fu) >= F::kMaxCode ? 1.0f : 0.0f;
     c->flushed += x.v[i] != 0 && (code & 0x7fu) == 0 ? 1.0f : 0.0f;
+    if (!isfinite(x.v[i])) continue;
+    const float difference = x.v[i] - Fp8Decode<F>(code) * scale;
     c->error += difference * difference;
     c->squares += x.v[i] * x.v[i];
   }

@@ -9,12 +9,17 @@
 namespace coat {
 namespace {
 
+// FP64 partial sums: a long row of equal values must not stall.
 __global__ void SumKernel(const float* x, int64_t count, float* out) {
-  __shared__ float scratch[33];
-  float sum = 0;
+  __shared__ double sums[1024];
+  double sum = 0;
   for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += x[i];
-  sum = BlockSum(sum, scratch);
-  if (threadIdx.x == 0) *out += sum;
+  sums[threadIdx.x] = sum;
+  for (int half = blockDim.x / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0) *out += static_cast<float>(sums[0]);
 }
 
 __device__ inline float Square(float x) { return x * x; }
