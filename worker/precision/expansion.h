@@ -132,7 +132,7 @@ COAT_HOST_DEVICE float ExpansionDecode(uint32_t code, float log2_ratio, float a,
 // True where (|c|/F)^(1/k) of the smallest code leaves the normal range of FP32.
 template <typename F>
 COAT_HOST_DEVICE bool ExpansionIsWide(float inverse_k) {
-  constexpr float kSmallest = MakeExpansionTable<F>().log2_ratio[1];
+  constexpr float kSmallest = kExpansionTable<F>.log2_ratio[1];
   return kSmallest * inverse_k < -125.0f;
 }
 // The same number as ExpansionDecode, rounded once from FP64, for any k16.
