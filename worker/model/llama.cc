@@ -15,11 +15,6 @@
 namespace coat {
 namespace {
 
-bool Deterministic(const coatrack::v1::JobSpec& spec, DeviceType device) {
-  return spec.train().has_deterministic() ? spec.train().deterministic()
-                                          : device == DeviceType::kCpu;
-}
-
 class Llama final : public Model {
  public:
   Llama(const coatrack::v1::JobSpec& spec, Ops* ops, const Arena& arena)
@@ -31,7 +26,7 @@ class Llama final : public Model {
         inverse_count_(arena.Get(kBatchInverseCount)),
         weights_(spec, ops, arena, nonfinite_),
         telemetry_(ops, arena, shape_, recipes_),
-        shared_(ops, arena, shape_, Deterministic(spec, ops->device()), &weights_, &telemetry_),
+        shared_(ops, arena, shape_, IsDeterministic(spec, ops->device()), &weights_, &telemetry_),
         head_(&shared_) {
     ops_->SetWorkspace(arena.Get("ops.workspace"));
     const RotaryTables tables = MakeRotaryTables(shape_.seq, shape_.head_size, shape_.rope_theta);

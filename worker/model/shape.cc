@@ -73,6 +73,11 @@ ModelShape ResolveShape(const coatrack::v1::JobSpec& spec) {
   return shape;
 }
 
+bool IsDeterministic(const coatrack::v1::JobSpec& spec, DeviceType device) {
+  return spec.train().has_deterministic() ? spec.train().deterministic()
+                                          : device == DeviceType::kCpu;
+}
+
 double TrainFlopsPerToken(const coatrack::v1::JobSpec& spec) {
   const ModelShape shape = ResolveShape(spec);
   double weights = static_cast<double>(shape.vocab) * static_cast<double>(shape.hidden);

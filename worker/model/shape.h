@@ -48,4 +48,7 @@ LinearShape ShapeOf(const ModelShape& shape, Linear linear);
 // impossible.
 ModelShape ResolveShape(const coatrack::v1::JobSpec& spec);
 
+// train.deterministic where written, else true on the CPU alone.
+bool IsDeterministic(const coatrack::v1::JobSpec& spec, DeviceType device);
+
 }  // namespace coat

@@ -1,5 +1,7 @@
 #include "worker/model/weights.h"
 
+#include <map>
+
 #include "configs/base/units.h"
 #include "worker/model/declare.h"
 
@@ -22,7 +24,7 @@ Weights::Weights(const coatrack::v1::JobSpec& spec, Ops* ops, const Arena& arena
 }
 
 void Weights::Bind(const coatrack::v1::JobSpec& spec, const ModelShape& shape, const Arena& arena) {
-  head_name_ = HeadName(shape);
+  const std::string head = HeadName(shape);
   const auto master = [&](const std::string& name) { return arena.Get(name + ".master"); };
   const auto gradient = [&](const std::string& name) { return arena.Get(name + ".gradient"); };
   const auto gain = [&](const std::string& name) {
@@ -30,6 +32,7 @@ void Weights::Bind(const coatrack::v1::JobSpec& spec, const ModelShape& shape, c
     return Gain{master(name), copy.empty() ? master(name) : copy, gradient(name)};
   };
   const std::vector<LayerRecipe> recipes = ResolveRecipes(spec);
+  std::map<std::string, Tensor> amax_of;
   const Tensor amax = arena.Get("weights.amax");
   const Tensor scales = arena.Get("weights.scales");
   for (int64_t i = 0; i < shape.layers; ++i) {
@@ -44,6 +47,7 @@ void Weights::Bind(const coatrack::v1::JobSpec& spec, const ModelShape& shape, c
       weight.gradient = gradient(name);
       if (weight.fp8) {
         weight.amax = Scalar(amax, i * kLinears + static_cast<int64_t>(which));
+        amax_of[name] = weight.amax;
         weight.scale = Scalar(scales, i * kLinears + static_cast<int64_t>(which));
         weight.codes = arena.Find(name + ".codes");
         weight.codes_transposed = arena.Find(name + ".codes_transposed");
@@ -57,9 +61,9 @@ void Weights::Bind(const coatrack::v1::JobSpec& spec, const ModelShape& shape, c
   final_norm_ = gain("final_norm");
   embedding_ = master("embedding");
   embedding_gradient_ = gradient("embedding");
-  const Tensor head_copy = arena.Find(head_name_ + ".copy");
-  head_ = head_copy.empty() ? master(head_name_) : head_copy;
-  head_gradient_ = gradient(head_name_);
+  const Tensor head_copy = arena.Find(head + ".copy");
+  head_ = head_copy.empty() ? master(head) : head_copy;
+  head_gradient_ = gradient(head);
 
   for (const ParameterDecl& decl : DeclareParameters(shape)) {
     Parameter parameter;
@@ -70,15 +74,9 @@ void Weights::Bind(const coatrack::v1::JobSpec& spec, const ModelShape& shape, c
     parameter.master = master(decl.name);
     parameter.grad = gradient(decl.name);
     parameter.copy = arena.Find(decl.name + ".copy");
+    const auto largest = amax_of.find(decl.name);
+    if (largest != amax_of.end()) parameter.amax = largest->second;
     parameters_.push_back(parameter);
-  }
-  size_t next = 1;
-  for (const LayerWeights& layer : layers_) {
-    parameters_[next + 1].amax = layer.linear[0].amax;
-    parameters_[next + 2].amax = layer.linear[1].amax;
-    parameters_[next + 4].amax = layer.linear[2].amax;
-    parameters_[next + 5].amax = layer.linear[3].amax;
-    next += 6;
   }
 }
 

@@ -80,7 +80,6 @@ class Weights {
   std::vector<LayerWeights> layers_;
   Gain final_norm_;
   Tensor embedding_, embedding_gradient_, head_, head_gradient_;
-  std::string head_name_;
 };
 
 }  // namespace coat
