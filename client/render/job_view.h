@@ -1,0 +1,31 @@
+// Jobs, workers, checkpoints and records as text for people.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "client/render/terminal.h"
+#include "coatrack/v1/job_service.pb.h"
+
+namespace coat {
+
+// `now` in seconds since 1970, for ages.
+std::string JobTable(const std::vector<coatrack::v1::Job>& jobs, OutputFormat format, int64_t now);
+std::string WorkerTable(const google::protobuf::RepeatedPtrField<coatrack::v1::Worker>& workers,
+                        OutputFormat format);
+std::string CheckpointTable(
+    const google::protobuf::RepeatedPtrField<coatrack::v1::Checkpoint>& checkpoints);
+std::string RecordTable(const std::vector<coatrack::v1::StepRecord>& records);
+
+// One job in full, its newest events last.
+std::string JobText(const coatrack::v1::Job& job, const std::vector<coatrack::v1::JobEvent>& events,
+                    int64_t now);
+// "12:00:00  running  attempt 1  message"
+std::string EventLine(const coatrack::v1::JobEvent& event);
+// "running", "pending (no free devices)", "failed (out of device memory)"
+std::string StateText(const coatrack::v1::Job& job);
+
+bool IsFinished(coatrack::v1::JobState state);
+
+}  // namespace coat

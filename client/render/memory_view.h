@@ -1,0 +1,34 @@
+// Memory of a rank by kind, one column a recipe, planned and measured.
+#pragma once
+
+#include <google/protobuf/repeated_ptr_field.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "coatrack/v1/events.pb.h"
+
+namespace coat {
+
+using KindMap = std::map<std::string, int64_t>;  // bytes by kind
+
+KindMap ToKindMap(const google::protobuf::RepeatedPtrField<coatrack::v1::KindBytes>& kinds);
+
+struct MemoryColumn {
+  std::string head;  // "COAT MEASURED"
+  KindMap bytes;
+};
+
+// Rows in the order of coat_memory_bytes{kind}, kinds that no column has left out, `total` last.
+// Where the first two columns are a comparison, `saved` is a last column: the share by which
+// `saved_of` is below `saved_against` (indices of columns; -1: no such column).
+struct MemoryTableOptions {
+  int saved_of = -1;
+  int saved_against = -1;
+};
+std::string MemoryTable(const std::vector<MemoryColumn>& columns,
+                        const MemoryTableOptions& options);
+
+}  // namespace coat
