@@ -31,6 +31,7 @@ class GemmTest : public OpsTest {
                      double g) {
     const std::vector<float> got = Get(c);
     double worst = 0;
+    std::string place;
     for (int64_t i = 0; i < p.m; ++i) {
       for (int64_t j = 0; j < p.n; ++j) {
         double sum = 0, magnitude = 0;
@@ -45,10 +46,17 @@ class GemmTest : public OpsTest {
         const double rounding = c.dtype == DType::kBF16 ? 0x1p-8 : 0x1p-22;
         const double bound =
             rounding * (std::fabs(want) + std::fabs(before)) + g * std::fabs(alpha) * magnitude;
-        worst = std::max(worst, ErrorRatio(std::fabs(got[i * p.n + j] - want), bound));
+        const double ratio = ErrorRatio(std::fabs(got[i * p.n + j] - want), bound);
+        if (ratio <= worst) continue;
+        worst = ratio;
+        std::ostringstream text;
+        text << ", worst at (" << i << ", " << j << "): got " << got[i * p.n + j] << ", want "
+             << want << " over " << before << ", sum of magnitudes " << magnitude << ", "
+             << DTypeName(c.dtype);
+        place = text.str();
       }
     }
-    EXPECT_LE(worst, 1.0) << p.m << " x " << p.n << " x " << p.k;
+    EXPECT_LE(worst, 1.0) << p.m << " x " << p.n << " x " << p.k << place;
   }
 
   double Fp8Bound(int64_t k) const { return PerDevice(static_cast<double>(k) * 0x1p-24, 0x1p-10); }
@@ -148,6 +156,32 @@ TEST_P(GemmTest, WritesInsideAPaddedOutput) {
     if (i % 40 >= p.n) {
       EXPECT_EQ(all[i], 5.0f);
     }
+  }
+}
+
+// The output head: a vocabulary that is a multiple of nothing, as output and as contraction.
+TEST_P(GemmTest, OddVocabularies) {
+  for (int64_t vocab : {50257, 32003}) {
+    const int64_t rows = 3, hidden = 72, ld = RoundUp(vocab, 64);
+    const std::vector<float> x = NormalBf16(rows * hidden, 1.0, 1);
+    const std::vector<float> head = NormalBf16(vocab * hidden, 0.1, 2);
+    GemmArgs logits;
+    logits.a = Put(DType::kBF16, {rows, hidden}, x);
+    logits.b = Put(DType::kBF16, {vocab, hidden}, head);
+    logits.c = Out(DType::kBF16, {rows, vocab}, ld);
+    ops().Gemm(logits);
+    ExpectProduct(logits.c, {rows, vocab, hidden}, Widen(x), Widen(head), 1.0, {},
+                  WideBound(hidden));
+    const std::vector<float> dlogits = NormalBf16(rows * vocab, 1e-3, 3);
+    std::vector<double> turned(head.size());
+    for (int64_t i = 0; i < vocab * hidden; ++i) turned[i % hidden * vocab + i / hidden] = head[i];
+    GemmArgs dx;
+    dx.a = Put(DType::kBF16, {rows, vocab}, dlogits, ld);
+    dx.b = logits.b;
+    dx.b_transposed = true;
+    dx.c = Out(DType::kBF16, {rows, hidden});
+    ops().Gemm(dx);
+    ExpectProduct(dx.c, {rows, hidden, vocab}, Widen(dlogits), turned, 1.0, {}, WideBound(vocab));
   }
 }
 

@@ -162,6 +162,29 @@ TEST_P(NormTest, ApplyCodesAreExact) {
   }
 }
 
+// The amax AddNorm reports belongs to exactly the values NormApply encodes.
+TEST_P(NormTest, ApplyMeetsTheReportedAmax) {
+  const int64_t rows = 70, cols = 200;
+  AddNormArgs add;
+  add.residual = Put(DType::kBF16, {rows, cols}, NormalBf16(rows * cols, 2.0, 1));
+  add.q8 = OutGroups(rows, cols, 1);
+  add.gamma = Put(DType::kF32, {cols}, Normal(cols, 1.0, 3));
+  add.rstd = Out(DType::kF32, {rows});
+  add.amax = Out(DType::kF32, {rows});
+  ops().AddNorm(add);
+  NormApplyArgs args;
+  args.x.q8 = add.q8;
+  args.rstd = add.rstd;
+  args.gamma = add.gamma;
+  args.scale = Out(DType::kF32, {1});
+  args.out = OutFp8(DType::kE4M3, rows, cols);
+  ops().AmaxToScale({add.amax, DType::kE4M3, args.scale, PutInts({0})});
+  ops().NormApply(args);
+  int largest = 0;
+  for (uint8_t code : Codes(args.out)) largest = std::max(largest, code & 0x7F);
+  EXPECT_EQ(largest, 0x7E);
+}
+
 TEST_P(NormTest, ApplyWritesBf16) {
   const int64_t rows = 17, cols = 72;
   const std::vector<float> x = NormalBf16(rows * cols, 2.0, 1);
