@@ -35,6 +35,7 @@ struct Child {
 
 void Report(const Child& child) {
   const int error = errno;
+  ::flock(child.lock_fd, LOCK_UN);  // not alive from now on, however long the exit takes
   [[maybe_unused]] const ssize_t n = ::write(child.report_fd, &error, sizeof(error));
   ::_exit(127);
 }

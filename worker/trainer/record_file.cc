@@ -28,9 +28,9 @@ void RecordFile::Write(const coatrack::v1::StepRecord& record) {
   const off_t end = ::lseek(fd_, 0, SEEK_END);
   const ssize_t n = ::write(fd_, line.data(), line.size());
   if (n == static_cast<ssize_t>(line.size())) return;
-  const int error = errno;
+  const int error = n < 0 ? errno : ENOSPC;
   // Half a line would spoil the next one.
-  if (n > 0 && ::ftruncate(fd_, end) != 0) ::close(fd_);
+  if (n > 0 && ::ftruncate(fd_, end) != 0) std::fprintf(stderr, "cannot cut %s\n", path_.c_str());
   if (!failed_) {
     std::fprintf(stderr, "cannot write %s: %s; training goes on without its records\n",
                  path_.c_str(), std::strerror(error));
