@@ -33,10 +33,13 @@ class AdamWOptimizer : public Optimizer {
   void SetAppliedSteps(int32_t t) override;
   std::vector<StateTensor> StateTensors() override { return state_tensors_; }
   KHistogram ExpansionK(bool second_moment) override;
+  void SetTelemetry(bool on) override { telemetry_ = on; }
+  MomentHealth moment_health() const override { return health_; }
   std::string StateName() const override { return OptimizerStateName(formats_); }
 
  private:
   Moment FindMoment(const std::string& prefix);
+  void SampleHealth();
   Tensor FindState(const std::string& name);
 
   Ops* ops_;
@@ -49,6 +52,8 @@ class AdamWOptimizer : public Optimizer {
   std::vector<AdamWTensor> tensors_;
   std::vector<Tensor> grads_;
   std::vector<StateTensor> state_tensors_;
+  bool telemetry_ = false;
+  MomentHealth health_;
 };
 
 AdamWOptimizer::AdamWOptimizer(const coatrack::v1::JobSpec& spec, Model* model, Ops* ops,
@@ -114,7 +119,17 @@ void AdamWOptimizer::Step(int64_t step, const Tensor& nonfinite, const Tensor& i
   norm.state = step_state_;
   ops_->GradNorm(norm);
   update_.lr = static_cast<float>(LearningRate(schedule_, step, steps_));
+  if (telemetry_) SampleHealth();
   ops_->AdamW(update_);
+}
+
+void AdamWOptimizer::SampleHealth() {
+  const StepState state = ReadState();
+  if (state.apply == 0) return;
+  const AdamWCoefficients coefficients =
+      MakeAdamWCoefficients(update_.lr, update_.beta1, update_.beta2, update_.eps,
+                            update_.weight_decay, state.clip_factor, state.t + 1);
+  health_ = SampleMomentHealth(ops_, formats_, tensors_, coefficients);
 }
 
 StepState AdamWOptimizer::ReadState() {

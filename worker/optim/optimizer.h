@@ -9,6 +9,7 @@
 #include "coatrack/v1/job.pb.h"
 #include "worker/model/model.h"
 #include "worker/ops/ops.h"
+#include "worker/optim/moment_health.h"
 
 namespace coat {
 
@@ -48,6 +49,11 @@ class Optimizer {
   virtual std::vector<StateTensor> StateTensors() = 0;
   // Synchronizes; empty unless fp8_dre.
   virtual KHistogram ExpansionK(bool second_moment) = 0;
+  // While on, an applied Step samples the FP8 health of the moments (moment_health.h) and then
+  // synchronizes.
+  virtual void SetTelemetry(bool on) = 0;
+  // Of the last applied Step under telemetry; all zero unless the moments are FP8.
+  virtual MomentHealth moment_health() const = 0;
   virtual std::string StateName() const = 0;  // what really runs: "fp8_dre e4m3/e4m3"
 };
 
