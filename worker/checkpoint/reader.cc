@@ -113,9 +113,9 @@ void CheckpointReader::Read(const std::string& name, int64_t first, int64_t coun
   const TensorRecord& tensor = impl_->Find(name);
   int64_t elements = ShapeElements(tensor.shape, name);
   if (first < 0 || count < 0 || first > elements - count) {
-    throw Error(Code::kInvalidArgument, impl_->manifest.info.path + ": elements [" +
-                                            std::to_string(first) + ", " +
-                                            std::to_string(first + count) + ") of tensor `" + name +
+    throw Error(Code::kInvalidArgument, impl_->manifest.info.path + ": " + std::to_string(count) +
+                                            " elements from " + std::to_string(first) +
+                                            " on were asked for of tensor `" + name +
                                             "`, which has " + std::to_string(elements));
   }
   int64_t element_bytes = ElementBytes(tensor.dtype);

@@ -22,9 +22,9 @@ void CheckSlice(const HostTensor& tensor) {
   }
   int64_t elements = ShapeElements(tensor.shape, name);
   if (tensor.first < 0 || tensor.count < 0 || tensor.first > elements - tensor.count) {
-    throw Error(Code::kInvalidArgument, name + ": elements [" + std::to_string(tensor.first) +
-                                            ", " + std::to_string(tensor.first + tensor.count) +
-                                            ") of " + std::to_string(elements));
+    throw Error(Code::kInvalidArgument, name + ": a slice of " + std::to_string(tensor.count) +
+                                            " elements from " + std::to_string(tensor.first) +
+                                            " on, of " + std::to_string(elements));
   }
   Check(tensor.data != nullptr || tensor.count == 0, name + ": no data");
 }

@@ -48,16 +48,16 @@ TEST_F(LargeFileTest, DatasetBeyondTwoGigabytes) {
   EXPECT_EQ(dataset->tokens(), kCount);
   EXPECT_EQ(dataset->train_samples(), (kCount - 1 + kLength - 1) / kLength);
   EXPECT_EQ(dataset->vocab_size(), 23);
-  int64_t found = 0;
-  for (int64_t i = 0; i < dataset->train_samples(); ++i) {
+  bool found = false;
+  for (int64_t i = 0; !found && i < dataset->train_samples(); ++i) {
     Sample sample = dataset->Train(0, i);
     int64_t last = (kCount - 1) % kLength - 1;  // where the tail window's last target lies
     if (sample.targets[static_cast<size_t>(last)] != 22) continue;
-    ++found;
+    found = true;
     EXPECT_EQ(sample.tokens[static_cast<size_t>(last)], 21);
     EXPECT_EQ(sample.targets[static_cast<size_t>(last) + 1], -1);
   }
-  EXPECT_EQ(found, 1);
+  EXPECT_TRUE(found);
 }
 
 }  // namespace
