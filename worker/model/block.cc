@@ -72,11 +72,9 @@ Block::Block(BlockShared* shared, int64_t layer, const LayerRecipe& recipe)
   product_transposed_ = arena.Find(swiglu + ".product_transposed");
   const Tensor scales = arena.Get("activations.scales");
   const Tensor gradient_scales = arena.Get("gradients.scales");
-  for (int64_t i = 0; i < kLinears; ++i) {
-    const int64_t at = layer * kLinears + i;
-    scales_[static_cast<size_t>(i)] = Tensor(scales.as<float>() + at, DType::kF32, {1});
-    gradient_scales_[static_cast<size_t>(i)] =
-        Tensor(gradient_scales.as<float>() + at, DType::kF32, {1});
+  for (const Linear which : kAllLinears) {
+    scales_[static_cast<size_t>(which)] = LinearScalar(scales, layer, which);
+    gradient_scales_[static_cast<size_t>(which)] = LinearScalar(gradient_scales, layer, which);
   }
 }
 

@@ -23,7 +23,7 @@ void Declarer::Parameters() {
         RoundUp(shape_.vocab, 16);
   }
   for (const char* name : {"weights.amax", "weights.scales"}) {
-    Add(name, TensorRole::kWeightCopy, DType::kF32, {shape_.layers, kLinears});
+    Add(name, TensorRole::kWeightCopy, DType::kF32, {shape_.layers, kLinears, kScalarStride});
   }
 }
 
@@ -93,12 +93,17 @@ void Declarer::Buffers() {
   buffer("step.nonfinite", DType::kI32, {1});
   buffer("rotary.cos", DType::kF32, {shape_.seq, shape_.head_size / 2});
   buffer("rotary.sin", DType::kF32, {shape_.seq, shape_.head_size / 2});
-  buffer("activations.scales", DType::kF32, {shape_.layers, kLinears});
-  buffer("gradients.scales", DType::kF32, {shape_.layers, kLinears});
+  buffer("activations.scales", DType::kF32, {shape_.layers, kLinears, kScalarStride});
+  buffer("gradients.scales", DType::kF32, {shape_.layers, kLinears, kScalarStride});
   buffer("health", DType::kF32, {kOperands, 8});
   int64_t rows = tokens();
   for (const Linear linear : kAllLinears) rows = std::max(rows, ShapeOf(shape_, linear).out);
   buffer("amax.partials", DType::kF32, {rows});
+}
+
+Tensor LinearScalar(const Tensor& table, int64_t layer, Linear linear) {
+  const int64_t at = (layer * kLinears + static_cast<int64_t>(linear)) * kScalarStride;
+  return Tensor(table.as<float>() + at, DType::kF32, {1});
 }
 
 bool HasBf16Masters(const coatrack::v1::JobSpec& spec) {

@@ -67,6 +67,10 @@ struct TensorDecl {
   Stage first = Stage::kEmbedding, last = Stage::kEmbeddingBackward;  // transients
 };
 
+// The scalar of one GEMM weight in a table F32 (layers, kLinears, kScalarStride): "weights.amax",
+// "weights.scales", "activations.scales" (its input's), "gradients.scales" (its output gradient's).
+Tensor LinearScalar(const Tensor& table, int64_t layer, Linear linear);
+
 // Recipes of all layers. Errors as ResolveLayerRecipe.
 std::vector<LayerRecipe> ResolveRecipes(const coatrack::v1::JobSpec& spec);
 

@@ -12,6 +12,8 @@ namespace coat {
 // The four GEMM weights of a block, in the order of the forward.
 enum class Linear : uint8_t { kQkv, kOutput, kGateUp, kDown };
 inline constexpr int kLinears = 4;
+// Elements from one FP32 scalar of a linear to the next: cuBLASLt wants scales at 16 bytes.
+inline constexpr int64_t kScalarStride = 4;
 inline constexpr std::array<Linear, kLinears> kAllLinears = {Linear::kQkv, Linear::kOutput,
                                                              Linear::kGateUp, Linear::kDown};
 const char* LinearName(Linear linear);  // "qkv", "output", "gate_up", "down"

@@ -6,15 +6,6 @@
 #include "worker/model/declare.h"
 
 namespace coat {
-namespace {
-
-// Element `index` of a small F32 tensor.
-Tensor Scalar(const Tensor& table, int64_t index) {
-  return Tensor(table.as<float>() + index, DType::kF32, {1});
-}
-
-}  // namespace
-
 Weights::Weights(const coatrack::v1::JobSpec& spec, Ops* ops, const Arena& arena, Tensor nonfinite)
     : ops_(ops),
       nonfinite_(nonfinite),
@@ -46,9 +37,9 @@ void Weights::Bind(const coatrack::v1::JobSpec& spec, const ModelShape& shape, c
       weight.master = master(name);
       weight.gradient = gradient(name);
       if (weight.fp8) {
-        weight.amax = Scalar(amax, i * kLinears + static_cast<int64_t>(which));
+        weight.amax = LinearScalar(amax, i, which);
         amax_of[name] = weight.amax;
-        weight.scale = Scalar(scales, i * kLinears + static_cast<int64_t>(which));
+        weight.scale = LinearScalar(scales, i, which);
         weight.codes = arena.Find(name + ".codes");
         weight.codes_transposed = arena.Find(name + ".codes_transposed");
       } else {

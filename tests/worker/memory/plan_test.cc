@@ -86,8 +86,8 @@ TEST(MemoryPlan, SevenBillionParametersAreCountedByKind) {
   const int64_t groups = plan.parameters / 128;
   EXPECT_EQ(Kind(plan, MemoryKind::kOptimizer),
             2 * plan.parameters + 12 * groups + 65 * 2 * (128 + 192) + 256);
-  // The BF16 head and two tables of scalars.
-  EXPECT_EQ(Kind(plan, MemoryKind::kWeights), tables + 2 * 32 * 4 * 4);
+  // The BF16 head and two tables of scalars, 16 bytes each.
+  EXPECT_EQ(Kind(plan, MemoryKind::kWeights), tables + 2 * 32 * 4 * 16);
   EXPECT_EQ(Kind(plan, MemoryKind::kActivations), 32 * plan.activation_bytes_per_layer);
   EXPECT_EQ(Kind(plan, MemoryKind::kCommunication), 0);
   EXPECT_LT(Kind(plan, MemoryKind::kWorkspace), int64_t{2} << 30);

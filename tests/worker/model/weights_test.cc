@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/worker/model/rig.h"
+#include "worker/model/declare.h"
 #include "worker/optim/optimizer.h"
 
 namespace coat {
@@ -132,6 +133,24 @@ TEST(Parameters, AreNamedSizedAndNumberedForCheckpoints) {
   EXPECT_EQ(rig.Find("layers.0.qkv").shape, (std::vector<int64_t>{32 + 2 * 16, 32}));
   EXPECT_EQ(rig.Find("layers.1.gate_up").shape, (std::vector<int64_t>{96, 32}));
   EXPECT_EQ(rig.Find("layers.1.down").shape, (std::vector<int64_t>{32, 48}));
+}
+
+// cuBLASLt reads scales at multiples of 16 bytes only.
+TEST(Parameters, ScalarsOfGemmsAreAligned) {
+  Rig rig(SmallJob());
+  for (const char* name : {"weights.scales", "activations.scales", "gradients.scales"}) {
+    const Tensor table = rig.arena->Get(name);
+    const void* before = nullptr;
+    for (int64_t layer = 0; layer < 2; ++layer) {
+      for (const Linear linear : kAllLinears) {
+        const Tensor scalar = LinearScalar(table, layer, linear);
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(scalar.data) % 16, 0u);
+        EXPECT_NE(scalar.data, before);
+        EXPECT_LT(scalar.as<float>(), table.as<float>() + table.numel());
+        before = scalar.data;
+      }
+    }
+  }
 }
 
 TEST(Parameters, ATiedHeadIsStoredOnce) {
