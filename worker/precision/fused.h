@@ -10,7 +10,7 @@
 
 namespace coat {
 
-// y = ((c s) rstd) gamma of a 1x16 quantized input.
+// x = c s of a 1x16 quantized input.
 COAT_HOST_DEVICE float Dequantize(float code_value, float scale) { return code_value * scale; }
 
 // y = (x rstd) gamma; x is BF16 or Dequantize(c, s).
