@@ -6,6 +6,7 @@
 #include "worker/model/declare.h"
 
 namespace coat {
+
 Weights::Weights(const coatrack::v1::JobSpec& spec, Ops* ops, const Arena& arena, Tensor nonfinite)
     : ops_(ops),
       nonfinite_(nonfinite),

@@ -13,7 +13,8 @@
 //   padding zero. The operators write the padding columns; padding rows stay as the owner zeroed
 //   them. Everything else has ld == cols unless said otherwise. Vectors and group scales are
 //   contiguous, in any shape of the right number of elements.
-// - Scales are dequantization scales (value = code x scale), FP32 scalars in device memory.
+// - Scales are dequantization scales (value = code x scale), FP32 scalars in device memory; those
+//   of a GEMM are aligned to 16 bytes.
 // - `amax` partials: FP32, one per row, magnitudes; NaN and infinity win (NUMERICS 1).
 // - Shape or dtype errors throw Error(kInternal) naming operator and argument.
 #pragma once

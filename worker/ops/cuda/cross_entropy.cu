@@ -44,14 +44,14 @@ __global__ void __launch_bounds__(512)
   for (int w = 0; w < blockDim.x / 32; ++w) block_max = fmaxf(block_max, maxima[w]);
   // A share without a finite value has sum 0, or NaN: both come through.
   const float total = BlockSum(sum * expf(largest - block_max), scratch);
-  const float lse = block_max + logf(total);
+  const float log_total = logf(total);
   const float at_target = Read(x, target);
   __syncthreads();  // the gradient may overwrite the logits
-  if (threadIdx.x == 0) nll[row] = lse - at_target;
+  if (threadIdx.x == 0) nll[row] = log_total + (block_max - at_target);
   if (dlogits == nullptr) return;
   const float factor = *inverse_count;
   for (int64_t i = threadIdx.x; i < vocab; i += blockDim.x) {
-    const float p = expf(Read(x, i) - lse) - (i == target ? 1.0f : 0.0f);
+    const float p = expf(Read(x, i) - block_max) / total - (i == target ? 1.0f : 0.0f);
     dlogits[row * ld_out + i] = Bf16Bits(p * factor);
   }
   for (int64_t i = vocab + threadIdx.x; i < ld_out; i += blockDim.x) dlogits[row * ld_out + i] = 0;

@@ -37,6 +37,10 @@ std::string Describe(const GemmArgs& args) {
          (args.accumulate ? ", accumulating" : "");
 }
 
+[[noreturn]] void Refuse(const GemmArgs& args, cublasStatus_t status) {
+  throw Error(Code::kInternal, Describe(args) + ": " + cublasLtGetStatusString(status));
+}
+
 template <typename T>
 void Set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t what, const T& value) {
   CublasCheck(cublasLtMatmulDescSetAttribute(desc, what, &value, sizeof value), "Gemm descriptor");
@@ -161,11 +165,10 @@ void GemmPlans::Choose(const GemmArgs& args, Plan* plan) {
   CudaCheck(cudaEventCreate(&start), "cudaEventCreate");
   CudaCheck(cudaEventCreate(&stop), "cudaEventCreate");
   float best_ms = 1e30f;
+  cublasStatus_t launched = CUBLAS_STATUS_SUCCESS;
   for (int i = 0; i < count; ++i) {
-    if (Launch(args, *plan, results[static_cast<size_t>(i)].algo, target) !=
-        CUBLAS_STATUS_SUCCESS) {
-      continue;
-    }
+    launched = Launch(args, *plan, results[static_cast<size_t>(i)].algo, target);
+    if (launched != CUBLAS_STATUS_SUCCESS) continue;
     CudaCheck(cudaEventRecord(start, context_->stream), "cudaEventRecord");
     for (int run = 0; run < kTimedRuns; ++run) {
       CublasCheck(Launch(args, *plan, results[static_cast<size_t>(i)].algo, target), "Gemm");
@@ -182,6 +185,7 @@ void GemmPlans::Choose(const GemmArgs& args, Plan* plan) {
   }
   cudaEventDestroy(start);
   cudaEventDestroy(stop);
+  if (!plan->found) Refuse(args, launched);
 }
 
 bool GemmPlans::Run(const GemmArgs& args) {
@@ -194,7 +198,8 @@ bool GemmPlans::Run(const GemmArgs& args) {
     it = plans_.emplace(key, plan).first;
   }
   if (!it->second.found) return false;
-  CublasCheck(Launch(args, it->second, it->second.algo, args.c.data), Describe(args).c_str());
+  const cublasStatus_t status = Launch(args, it->second, it->second.algo, args.c.data);
+  if (status != CUBLAS_STATUS_SUCCESS) Refuse(args, status);
   return true;
 }
 
