@@ -123,8 +123,8 @@ struct GemmArgs {
   Tensor a_scale;  // in, F32 (1) for FP8, else empty
   Tensor b;        // in
   Tensor b_scale;  // in
-  Tensor c;        // out, BF16 or F32 (m, n); inout when accumulate (F32, or BF16 summed
-                   // in FP32 and rounded once)
+  Tensor c;        // out, BF16 or F32 (m, n); inout when accumulate (a BF16 sum is rounded
+                   // once on the CPU, on CUDA the product may be rounded before it is added)
   bool a_transposed = false;
   bool b_transposed = false;
   bool accumulate = false;
