@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <set>
 
 #include "tests/worker/memory/jobs.h"
@@ -107,12 +107,11 @@ TEST(MemoryPlan, CoatLeanNeedsMuchLessThanBf16) {
 TEST(MemoryPlan, OfABigModelIsQuick) {
   const JobSpec spec = WithDefaults(SevenB(RECIPE_COAT));
   MakePlan(spec, 0, 1, DeviceType::kCpu);
-  double best_ms = 1e9;
+  double best_ms = 1e9;  // of CPU time: other processes may hold the cores
   for (int i = 0; i < 5; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const std::clock_t start = std::clock();
     MakePlan(spec, 0, 1, DeviceType::kCpu);
-    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    best_ms = std::min(best_ms, took.count());
+    best_ms = std::min(best_ms, 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC);
   }
   EXPECT_LT(best_ms, 10);
 }
