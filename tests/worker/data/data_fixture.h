@@ -34,8 +34,8 @@ inline Refusal RefusalOf(const std::function<void()>& act) {
 
 class DataTest : public ::testing::Test {
  protected:
-  DataTest() {
-    std::string name = ::testing::TempDir() + "coat-data-XXXXXX";
+  explicit DataTest(const std::string& parent = ::testing::TempDir()) {
+    std::string name = parent + "/coat-data-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
     root_ = std::filesystem::canonical(name);
   }
