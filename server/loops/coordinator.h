@@ -83,6 +83,8 @@ class Coordinator {
             Done<coatrack::v1::Job> done);
 
   Result<JobTable::Known> Resolve(const std::string& reference);
+  // The job has ended and that is committed.
+  bool Settled(int64_t sequence);
   void GetJob(int64_t sequence, Done<coatrack::v1::Job> done);
   void ListJobs(const coatrack::v1::ListRequest& request, Done<coatrack::v1::ListResponse> done);
   void ReadEvents(int64_t sequence, int64_t after, int32_t limit,

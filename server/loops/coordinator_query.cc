@@ -35,6 +35,11 @@ Result<JobTable::Known> Coordinator::Resolve(const std::string& reference) {
   return jobs_.Resolve(reference);
 }
 
+bool Coordinator::Settled(int64_t sequence) {
+  Section section(this);
+  return jobs_.Live(sequence) == nullptr;
+}
+
 void Coordinator::GetJob(int64_t sequence, Done<coatrack::v1::Job> done) {
   {
     Section section(this);
