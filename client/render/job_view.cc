@@ -249,7 +249,7 @@ std::string JobText(const Job& job, const std::vector<JobEvent>& events, int64_t
               job.checkpoint_dir() + " (step " + std::to_string(job.checkpoint_step()) + ")");
   }
   lines.Add("Labels", Labels(job.spec().labels()));
-  lines.Add("Request id", job.request_id());
+  if (!job.request_id().empty()) lines.Add("Request id", job.request_id());
   std::string text = lines.text();
   if (!events.empty()) text += "Events:\n";
   for (const JobEvent& event : events) text += "  " + EventLine(event) + "\n";

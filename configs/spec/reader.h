@@ -26,7 +26,7 @@ namespace coat {
 inline constexpr int64_t kMaxSpecBytes = 1024 * 1024;
 inline constexpr int kMaxSpecDepth = 16;
 
-// Where each field was written: "job.yaml:12" or "--set train.steps". Key: the field's path.
+// Where each field was written: "job.yaml:12" or "command line". Key: the field's path.
 class Places {
  public:
   Places() = default;

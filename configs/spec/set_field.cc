@@ -86,7 +86,7 @@ class PathSetter {
 
 Violations SetField(Message* message, std::string_view path, std::string_view value,
                     Places* places) {
-  const std::string place = "--set " + std::string(path);
+  const std::string place = "command line";
   TextTree tree = ParseText(value, place);
   if (!tree.faults.empty()) {
     for (Violation& fault : tree.faults) fault.place = place;
@@ -107,7 +107,7 @@ Violations SetAssignment(Message* message, std::string_view assignment, Places* 
     return {{.field = "",
              .description = "'" + std::string(assignment) + "' is not path=value",
              .suggestion = "write it like train.steps=100",
-             .place = "--set"}};
+             .place = "command line"}};
   }
   return SetField(message, assignment.substr(0, equals), assignment.substr(equals + 1), places);
 }

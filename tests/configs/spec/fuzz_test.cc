@@ -153,7 +153,7 @@ TEST(FuzzTest, PathsOfSetNeverCrash) {
       assignment += kParts[random() % std::size(kParts)];
     coatrack::v1::JobSpec spec;
     for (const Violation& fault : SetAssignment(&spec, assignment)) {
-      EXPECT_TRUE(fault.place.starts_with("--set")) << assignment;
+      EXPECT_TRUE(fault.place.starts_with("command line")) << assignment;
       EXPECT_FALSE(fault.description.empty()) << assignment;
     }
   }

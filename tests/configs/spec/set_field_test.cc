@@ -45,7 +45,7 @@ TEST(SetFieldTest, OverwritesWhatTheFileSaid) {
   EXPECT_EQ(spec.train().seed(), 3u);
   EXPECT_EQ(spec.labels().at("a"), "z");
   EXPECT_EQ(spec.labels_size(), 2);
-  EXPECT_EQ(places.Find("train.steps"), "--set train.steps");
+  EXPECT_EQ(places.Find("train.steps"), "command line");
   EXPECT_EQ(places.Find("train.seed"), "job.yaml:1");
   EXPECT_TRUE(SetAssignment(&spec, "train={steps: 9}", &places).empty());
   EXPECT_FALSE(spec.train().has_seed());
@@ -70,11 +70,11 @@ TEST_P(SetFieldRefusesTest, SaysWhatToWrite) {
 constexpr BadAssignment kBadAssignments[] = {
     {"NoEquals", "train.steps", "'train.steps' is not path=value; write it like train.steps=100"},
     {"NoPath", "=5", "is not path=value"},
-    {"UnknownField", "train.step=5", "--set train.step: train.step: is not a field; write 'steps'"},
+    {"UnknownField", "train.step=5", "command line: train.step: is not a field; write 'steps'"},
     {"UnknownParent", "trian.steps=5", "trian: is not a field; write 'train'"},
     {"EmptyParts", "train..steps=5", "is not a field"},
     {"TrailingDot", "labels.=5", "has no fields of its own"},
-    {"WrongType", "train.steps=x", "--set train.steps: train.steps: 'x' is not a whole number"},
+    {"WrongType", "train.steps=x", "command line: train.steps: 'x' is not a whole number"},
     {"Octal", "train.steps=010", "leading zero"},
     {"NothingAfterEquals", "name=", "has no value"},
     {"BelowAScalar", "name.x=5", "has no fields of its own"},

@@ -50,103 +50,103 @@ TEST_P(ValidateRefusesTest, NamesFieldAndRemedy) {
 const BadJob kBadJobs[] = {
     {"ApiVersion",
      {"api_version=coatrack/v2"},
-     "--set api_version: api_version: 'coatrack/v2' is not known; write coatrack/v1"},
+     "command line: api_version: 'coatrack/v2' is not known; write coatrack/v1"},
     {"Name",
      {"name=Tiny"},
-     "--set name: name: 'Tiny' is not a name; use at most 63 lower-case letters, digits, '-' and "
+     "command line: name: 'Tiny' is not a name; use at most 63 lower-case letters, digits, '-' and "
      "'.', with a letter or digit at both ends"},
     {"Steps",
      {"train.steps=0"},
-     "--set train.steps: train.steps: is 0; write a number from 1 to 1000000000"},
+     "command line: train.steps: is 0; write a number from 1 to 1000000000"},
     {"Batch",
      {"train.global_batch=6"},
-     "--set train.global_batch: train.global_batch: is 6, not a multiple of micro_batch 2 x ranks "
+     "command line: train.global_batch: is 6, not a multiple of micro_batch 2 x ranks "
      "2 = 4; write 4 or 8, or another micro_batch or number of ranks"},
     {"BatchBelowOneMicrobatch",
      {"train.global_batch=3"},
-     "--set train.global_batch: train.global_batch: is 3, not a multiple of micro_batch 2 x ranks "
+     "command line: train.global_batch: is 3, not a multiple of micro_batch 2 x ranks "
      "2 = 4; write 4, or another micro_batch or number of ranks"},
     {"Bf16Gradients",
      {"train.global_batch=8", "precision.gradients=bf16"},
-     "--set precision.gradients: precision.gradients: bf16 loses 1-2 % over the 2 microbatches of "
+     "command line: precision.gradients: bf16 loses 1-2 % over the 2 microbatches of "
      "a step; write fp32, or global_batch: 4 for one microbatch a step"},
     {"KvHeads",
      {"model.kv_heads=3"},
-     "--set model.kv_heads: model.kv_heads: is 3, which does not divide heads 4; write a divisor "
+     "command line: model.kv_heads: is 3, which does not divide heads 4; write a divisor "
      "of 4"},
     {"HeadSize",
      {"model.head_size=33"},
-     "--set model.head_size: model.head_size: is 33, which is odd; write an even number; the "
+     "command line: model.head_size: is 33, which is odd; write an even number; the "
      "rotary embedding turns pairs"},
     {"Vocabulary",
      {"model.vocab_size=256"},
-     "--set model.vocab_size: model.vocab_size: is 256, but bytes need 257 tokens; write 257 or "
+     "command line: model.vocab_size: is 256, but bytes need 257 tokens; write 257 or "
      "more"},
     {"TextAndTokens",
      {"data.tokens=[a]", "data.token_format=llmc"},
      "job.yaml:3: data: has both text and tokens; write either text: [files] or tokens: [files]"},
     {"AbsolutePath",
      {"data.text=[/etc/passwd]"},
-     "--set data.text: data.text[0]: '/etc/passwd' is not relative; write it relative to the "
+     "command line: data.text[0]: '/etc/passwd' is not relative; write it relative to the "
      "worker's data_root"},
     {"ParentPath",
      {"data.text=[a/../../b]"},
-     "--set data.text: data.text[0]: 'a/../../b' leaves the data_root by '..'; write a path below "
+     "command line: data.text[0]: 'a/../../b' leaves the data_root by '..'; write a path below "
      "the worker's data_root"},
     {"LearningRate",
      {"optimizer.lr=0"},
-     "--set optimizer.lr: optimizer.lr: is 0.0; write a number above 0.0 to 10.0"},
+     "command line: optimizer.lr: is 0.0; write a number above 0.0 to 10.0"},
     {"MinLearningRate",
      {"optimizer.min_lr=0.1"},
-     "--set optimizer.min_lr: optimizer.min_lr: is above lr; write at most the value of lr"},
+     "command line: optimizer.min_lr: is above lr; write at most the value of lr"},
     {"Warmup",
      {"optimizer.warmup_steps=101"},
-     "--set optimizer.warmup_steps: optimizer.warmup_steps: is 101, more than the 100 steps of "
+     "command line: optimizer.warmup_steps: is 101, more than the 100 steps of "
      "the job; write at most 100"},
     {"Decay",
      {"optimizer.schedule=wsd", "optimizer.warmup_steps=50", "optimizer.decay_steps=51"},
-     "--set optimizer.decay_steps: optimizer.decay_steps: and warmup_steps together are more than "
+     "command line: optimizer.decay_steps: and warmup_steps together are more than "
      "the 100 steps; write at most 50"},
     {"Beta",
      {"optimizer.beta1=1.0"},
-     "--set optimizer.beta1: optimizer.beta1: is 1.0; write a number from 0.0 to 0.99999"},
+     "command line: optimizer.beta1: is 1.0; write a number from 0.0 to 0.99999"},
     {"MomentFormats",
      {"precision.recipe=bf16", "precision.moment_formats=e4m3_e5m2"},
-     "--set precision.moment_formats: precision.moment_formats: is about FP8 states, but "
+     "command line: precision.moment_formats: is about FP8 states, but "
      "optimizer_state is not FP8; remove it, or write optimizer_state: fp8_dre"},
     {"OverrideLayer",
      {"precision.overrides=[{layer: 4, recipe: bf16}]"},
-     "--set precision.overrides: precision.overrides[0].layer: '4' is not a layer of this model; "
+     "command line: precision.overrides[0].layer: '4' is not a layer of this model; "
      "write first, last or a number from 0 to 3"},
     {"OverrideRecipe",
      {"precision.overrides=[{layer: last}]"},
-     "--set precision.overrides: precision.overrides[0].recipe: is required; write bf16, fp8 or "
+     "command line: precision.overrides[0].recipe: is required; write bf16, fp8 or "
      "coat"},
     {"OverrideTwice",
      {"precision.overrides=[{layer: first, recipe: bf16}, {layer: 0, recipe: fp8}]"},
-     "--set precision.overrides: precision.overrides[1].layer: names layer 0 a second time; keep "
+     "command line: precision.overrides[1].layer: names layer 0 a second time; keep "
      "one entry a layer"},
     {"Ranks",
      {"resources.ranks=0"},
-     "--set resources.ranks: resources.ranks: is 0; write a number from 1 to 4096"},
+     "command line: resources.ranks: is 0; write a number from 1 to 4096"},
     {"TimeLimit",
      {"resources.time_limit=10ms"},
-     "--set resources.time_limit: resources.time_limit: is outside 1s to 8784h; write a duration "
+     "command line: resources.time_limit: is outside 1s to 8784h; write a duration "
      "such as 30m or 48h"},
     {"Root",
      {"checkpoint.root=../x"},
-     "--set checkpoint.root: checkpoint.root: '../x' is not a root's name; write the name of a "
+     "command line: checkpoint.root: '../x' is not a root's name; write the name of a "
      "storage root of the workers, such as default"},
     {"Keep",
      {"checkpoint.keep=0"},
-     "--set checkpoint.keep: checkpoint.keep: is 0; write a number from 1 to 1000"},
+     "command line: checkpoint.keep: is 0; write a number from 1 to 1000"},
     {"LabelKey",
      {"labels.a!=b"},
-     "--set labels.a!: labels.a!: is not a label's name; use at most 63 letters, digits and -_./ "
+     "command line: labels.a!: is not a label's name; use at most 63 letters, digits and -_./ "
      "with a letter or digit at both ends"},
     {"InitFrom",
      {"init_from.step=5"},
-     "--set init_from.step: init_from.job: '' is not a job id; write the id that 'coat list' "
+     "command line: init_from.job: '' is not a job id; write the id that 'coat list' "
      "shows"},
 };
 
@@ -248,7 +248,7 @@ TEST(ValidateDaemonsTest, BeyondLoopbackNeedsTheFlag) {
   const auto open = LoadServerConfig("", {"listen=\"0.0.0.0:7070\""});
   ASSERT_FALSE(open.ok());
   EXPECT_EQ(open.status().message(),
-            "--set listen: listen: '0.0.0.0:7070' is beyond loopback and nothing is encrypted; "
+            "command line: listen: '0.0.0.0:7070' is beyond loopback and nothing is encrypted; "
             "use 127.0.0.1, or --insecure-plaintext on a network you trust");
   EXPECT_TRUE(LoadServerConfig("", {"listen=\"0.0.0.0:7070\"", "insecure_plaintext=true"}).ok());
   EXPECT_FALSE(IsLoopback("127.evil.example:1"));
