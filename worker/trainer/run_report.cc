@@ -15,7 +15,7 @@ using coatrack::v1::Reason;
 using coatrack::v1::StepRecord;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kLineInterval{500};
+constexpr std::chrono::milliseconds kLineInterval{2000};
 
 std::string Format(const char* format, double value) {
   char text[64];

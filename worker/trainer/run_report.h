@@ -13,7 +13,7 @@
 
 namespace coat {
 
-// Lines on stdout, at most two a second; errors on stderr.
+// Lines on stdout, one every two seconds; errors on stderr.
 class RunReport {
  public:
   RunReport(const coatrack::v1::JobSpec& spec, bool quiet);
