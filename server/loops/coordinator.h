@@ -180,9 +180,6 @@ class Coordinator {
   void CheckLimits(JobRecord* record, const JobTimes& now);
   void CheckStall(JobRecord* record, const JobTimes& now);
 
-  // coordinator_query.cc
-  coatrack::v1::Job Shown(const JobRecord& record) const;
-
   const CoordinatorOptions options_;
   const CoordinatorParts parts_;
   std::mutex mutex_;

@@ -24,12 +24,6 @@ bool Matches(const coatrack::v1::ListRequest& request, coatrack::v1::JobState st
 
 }  // namespace
 
-coatrack::v1::Job Coordinator::Shown(const JobRecord& record) const {
-  coatrack::v1::Job job = record.row.job();
-  job.set_request_id("");  // the caller's own
-  return job;
-}
-
 Result<JobTable::Known> Coordinator::Resolve(const std::string& reference) {
   Section section(this);
   return jobs_.Resolve(reference);
@@ -44,12 +38,11 @@ void Coordinator::GetJob(int64_t sequence, Done<coatrack::v1::Job> done) {
   {
     Section section(this);
     if (const JobRecord* record = jobs_.Live(sequence)) {
-      return Later([done, job = Shown(*record)] { done(job); });
+      return Later([done, job = record->row.job()] { done(job); });
     }
   }
   parts_.store->ReadJob(sequence, [done](Result<coatrack::v1::JobRow> row) {
     if (!row.ok()) return done(row.status());
-    row->mutable_job()->set_request_id("");
     done(std::move(*row->mutable_job()));
   });
 }
@@ -89,7 +82,7 @@ void Coordinator::ListJobs(const coatrack::v1::ListRequest& request,
         if (record.committed_version == 0) continue;
         const auto& labels = record.row.job().spec().labels();
         if (!Matches(request, record.state(), {labels.begin(), labels.end()})) continue;
-        live[sequence] = Shown(record);
+        live[sequence] = record.row.job();
         last = sequence;
       } else {
         const auto& [sequence, job] = *next_done++;
@@ -104,7 +97,6 @@ void Coordinator::ListJobs(const coatrack::v1::ListRequest& request,
                              Result<std::vector<coatrack::v1::JobRow>> rows) mutable {
                            if (!rows.ok()) return done(rows.status());
                            for (coatrack::v1::JobRow& row : *rows) {
-                             row.mutable_job()->set_request_id("");
                              live.emplace(row.sequence(), std::move(*row.mutable_job()));
                            }
                            for (auto it = live.rbegin(); it != live.rend(); ++it) {

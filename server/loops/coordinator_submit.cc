@@ -6,12 +6,11 @@
 namespace coat {
 namespace {
 
+// Until placement decides, `auto` shows the CPU's.
 int64_t ShownBytes(const Coordinator::Submission& submission) {
-  switch (submission.effective.resources().device()) {
-    case coatrack::v1::DEVICE_KIND_CPU: return submission.cpu_bytes;
-    case coatrack::v1::DEVICE_KIND_GPU: return submission.gpu_bytes;
-    default: return std::max(submission.cpu_bytes, submission.gpu_bytes);
-  }
+  return submission.effective.resources().device() == coatrack::v1::DEVICE_KIND_GPU
+             ? submission.gpu_bytes
+             : submission.cpu_bytes;
 }
 
 // The job as it would be queued; not in the table.
