@@ -1,5 +1,6 @@
 #include <memory>
 #include <ostream>
+#include <utility>
 #include <vector>
 
 #include "client/commands/follow.h"
@@ -32,24 +33,31 @@ void PrintRecord(Context& context, const StepRecord& record, OutputFormat format
   }
 }
 
-void PrintCollected(Context& context, const std::vector<StepRecord>& records,
-                    const Options& options) {
-  const size_t limit = static_cast<size_t>(options.limit);
-  const size_t skipped = limit > 0 && records.size() > limit ? records.size() - limit : 0;
-  const std::vector<StepRecord> newest(records.begin() + static_cast<std::ptrdiff_t>(skipped),
-                                       records.end());
+template <typename T>
+void KeepNewest(int limit, std::vector<T>* values) {
+  const auto kept = static_cast<std::ptrdiff_t>(limit);
+  const auto size = static_cast<std::ptrdiff_t>(values->size());
+  if (limit > 0 && size > kept) values->erase(values->begin(), values->end() - kept);
+}
+
+void PrintCollected(Context& context, std::vector<StepRecord> records, const Options& options) {
   if (options.format == OutputFormat::kJson || options.format == OutputFormat::kYaml) {
-    for (const StepRecord& record : newest) PrintRecord(context, record, options.format);
-    return;
-  }
-  if (!options.plot) {
-    context.out() << RecordTable(newest);
+    KeepNewest(options.limit, &records);
+    for (const StepRecord& record : records) PrintRecord(context, record, options.format);
     return;
   }
   RunHistory history;
-  for (const StepRecord& record : newest) history.Add(record);
+  for (const StepRecord& record : records) history.Add(record);
+  if (!options.plot) {
+    std::vector<StepRecord> steps = history.Records();
+    KeepNewest(options.limit, &steps);
+    context.out() << RecordTable(steps);
+    return;
+  }
+  std::vector<PlotPoint> points = history.Losses();
+  KeepNewest(options.limit, &points);
   const Terminal& terminal = context.host().out_terminal;
-  context.out() << DrawPlot(history.Losses(), "Training loss (nats a token)", "steps",
+  context.out() << DrawPlot(points, "Training loss (nats a token)", "steps",
                             {.columns = terminal.columns, .rows = 16, .charset = terminal.charset});
 }
 
@@ -81,7 +89,7 @@ int Metrics(Context& context, const Options& options) {
     return kExitOk;
   }
   if (!status.ok()) return context.Fail(status);
-  if (!options.follow) PrintCollected(context, records, options);
+  if (!options.follow) PrintCollected(context, std::move(records), options);
   return kExitOk;
 }
 
@@ -95,7 +103,7 @@ void AddMetrics(CLI::App* app, Action* action) {
   auto* follow = verb->add_flag("-f,--follow", options->follow,
                                 "Go on until the job has ended, a JSON line a record");
   verb->add_flag("--plot", options->plot, "Draw the loss curve")->excludes(follow);
-  verb->add_option("-n,--limit", options->limit, "Only the newest records")
+  verb->add_option("-n,--limit", options->limit, "Only the newest steps")
       ->check(CLI::PositiveNumber)
       ->excludes(follow);
   verb->callback(

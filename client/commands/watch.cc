@@ -1,5 +1,7 @@
+#include <chrono>
 #include <memory>
 #include <ostream>
+#include <string>
 
 #include "client/commands/follow.h"
 #include "client/commands/verbs.h"
@@ -26,21 +28,38 @@ std::string StateLine(const coatrack::v1::Job& job, int64_t now) {
   return line;
 }
 
+// A line for each event and each change of state; for steps alone at most one a second.
+class LinePrinter {
+ public:
+  explicit LinePrinter(std::ostream* out) : out_(out) {}
+
+  void Print(const coatrack::v1::WatchResponse& response, int64_t now) {
+    using Steady = std::chrono::steady_clock;
+    for (const auto& event : response.events()) *out_ << EventLine(event) << "\n";
+    const std::string state = StateText(response.job());
+    const bool changed = state != state_ || response.events_size() > 0;
+    if (!changed && Steady::now() - printed_ < std::chrono::seconds(1)) return;
+    state_ = state;
+    printed_ = Steady::now();
+    *out_ << StateLine(response.job(), now) << std::endl;
+  }
+
+ private:
+  std::ostream* const out_;
+  std::string state_;
+  std::chrono::steady_clock::time_point printed_;
+};
+
 int Watch(Context& context, const Options& options) {
   CancelToken cancel;
   const Interrupt interrupt([&] { cancel.Cancel(); });
-  std::string last;
+  LinePrinter printer(&context.out());
   const auto print = [&](const coatrack::v1::WatchResponse& response) {
     if (options.format == OutputFormat::kJson) {
       context.out() << ToJson(response, JsonStyle::kCompact, Zeros::kPrint) << std::endl;
-      return;
+    } else {
+      printer.Print(response, context.now_s());
     }
-    for (const auto& event : response.events()) context.out() << EventLine(event) << "\n";
-    const std::string line = StateLine(response.job(), context.now_s());
-    // The clock alone is no news.
-    if (line.substr(8) != last) context.out() << line << "\n";
-    last = line.substr(8);
-    context.out().flush();
   };
   const auto end = FollowJob(context, options.job, &cancel, {.on_change = print, .say = {}});
   if (end.ok()) return kExitOk;

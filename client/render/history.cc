@@ -44,6 +44,12 @@ std::vector<PlotPoint> RunHistory::Losses() const {
   return points;
 }
 
+std::vector<StepRecord> RunHistory::Records() const {
+  std::vector<StepRecord> records;
+  for (const auto& [step, record] : records_) records.push_back(record);
+  return records;
+}
+
 std::optional<double> RunHistory::first_validation_loss() const {
   for (const auto& [step, record] : records_) {
     if (record.has_validation_loss()) return record.validation_loss();
@@ -61,6 +67,13 @@ std::optional<double> RunHistory::last_validation_loss() const {
 const StepRecord* RunHistory::newest_memory() const {
   for (auto it = records_.rbegin(); it != records_.rend(); ++it) {
     if (it->second.memory_size() > 0) return &it->second;
+  }
+  return nullptr;
+}
+
+const StepRecord* RunHistory::newest_checkpoint() const {
+  for (auto it = records_.rbegin(); it != records_.rend(); ++it) {
+    if (!it->second.checkpoint().empty()) return &it->second;
   }
   return nullptr;
 }

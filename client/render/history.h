@@ -22,11 +22,15 @@ class RunHistory {
   // Null when there is none.
   const coatrack::v1::StepRecord* newest() const;
   std::vector<PlotPoint> Losses() const;
+  // One record a step, joined from those of training, evaluation and saving.
+  std::vector<coatrack::v1::StepRecord> Records() const;
   // Before the first step or, failing that, the first one measured; and the last one.
   std::optional<double> first_validation_loss() const;
   std::optional<double> last_validation_loss() const;
   // Newest record that carries memory; null when there is none.
   const coatrack::v1::StepRecord* newest_memory() const;
+  // Newest record of a committed checkpoint; null when there is none.
+  const coatrack::v1::StepRecord* newest_checkpoint() const;
   // Over the newest steps; zero when unknown.
   double tokens_per_second() const;
   double seconds_per_step() const;

@@ -44,6 +44,19 @@ std::string SpeedText(const RunHistory& history) {
          FormatRate(static_cast<double>(tokens) / seconds) + " tokens/s)\n";
 }
 
+// What the coordinator lists or, until it has heard of it, what the run itself reported.
+std::string CheckpointText(const Job& job, const RunHistory& history) {
+  std::string path = job.checkpoint_dir();
+  int64_t step = job.checkpoint_step();
+  const StepRecord* saved = history.newest_checkpoint();
+  if (path.empty() && saved != nullptr) {
+    path = saved->checkpoint();
+    step = saved->step();
+  }
+  if (path.empty()) return "";
+  return "\nCheckpoint: " + Printable(path) + " (step " + FormatCount(step) + ")\n";
+}
+
 }  // namespace
 
 std::string RunMemoryTable(const Job& job, const StepRecord& record,
@@ -77,11 +90,7 @@ std::string RunSummary(const Job& job, const RunHistory& history,
   if (memory != nullptr) {
     text += "\nMemory of rank 0 by kind\n" + RunMemoryTable(job, *memory, comparison);
   }
-  if (!job.checkpoint_dir().empty()) {
-    text += "\nCheckpoint: " + Printable(job.checkpoint_dir()) + " (step " +
-            FormatCount(job.checkpoint_step()) + ")\n";
-  }
-  return text;
+  return text + CheckpointText(job, history);
 }
 
 }  // namespace coat

@@ -16,6 +16,11 @@ constexpr int kDetailsField = 3;  // google.rpc.Status: repeated google.protobuf
 
 std::string WithRemedy(const std::string& what, const char* remedy) { return what + "; " + remedy; }
 
+// The coordinator's own messages mostly end in a remedy, which knows more than this program.
+std::string UnlessRemedied(const std::string& said, const char* remedy) {
+  return said.find(';') == std::string::npos ? WithRemedy(said, remedy) : said;
+}
+
 Code CodeOf(grpc::StatusCode code) {
   switch (code) {
     case grpc::StatusCode::OK: return Code::kOk;
@@ -94,12 +99,12 @@ Status FromGrpc(const grpc::Status& status, const std::string& address) {
       return Status(code, WithRemedy("no answer from the coordinator at " + address + " in time",
                                      "try again, or allow more by --timeout"));
     case grpc::StatusCode::NOT_FOUND:
-      return Status(code, WithRemedy(said, "'coat list -a' shows all jobs"));
+      return Status(code, UnlessRemedied(said, "'coat list -a' shows all jobs"));
     case grpc::StatusCode::UNIMPLEMENTED:
       return Status(code, WithRemedy("the coordinator at " + address + " does not know this call",
                                      "use programs of the same version ('coat version')"));
     case grpc::StatusCode::RESOURCE_EXHAUSTED:
-    case grpc::StatusCode::ABORTED: return Status(code, WithRemedy(said, "try again later"));
+    case grpc::StatusCode::ABORTED: return Status(code, UnlessRemedied(said, "try again later"));
     default: return Status(code, said);
   }
 }

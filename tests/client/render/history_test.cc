@@ -49,6 +49,20 @@ TEST(RunHistoryTest, ARepeatedRecordAddsNothing) {
   EXPECT_EQ(history.newest_memory()->memory_size(), 1);
 }
 
+TEST(RunHistoryTest, RecordsOfOneStepAreJoined) {
+  RunHistory history;
+  history.Add(Record(1, 2));
+  StepRecord saved;
+  saved.set_step(1);
+  saved.set_attempt(1);
+  saved.set_checkpoint("/ckpt/j/step-1.attempt-1");
+  EXPECT_EQ(history.newest_checkpoint(), nullptr);
+  history.Add(saved);
+  ASSERT_EQ(history.Records().size(), 1u);
+  EXPECT_EQ(history.Records()[0].loss(), 2);
+  EXPECT_EQ(history.newest_checkpoint()->checkpoint(), "/ckpt/j/step-1.attempt-1");
+}
+
 TEST(RunHistoryTest, KnowsSpeedAndValidation) {
   RunHistory history;
   EXPECT_EQ(history.newest(), nullptr);

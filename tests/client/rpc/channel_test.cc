@@ -50,6 +50,8 @@ TEST(ChannelTest, ErrorsSayWhatToDo) {
   EXPECT_EQ(message(StatusCode::DEADLINE_EXCEEDED, "").code(), Code::kDeadlineExceeded);
   EXPECT_THAT(message(StatusCode::DEADLINE_EXCEEDED, "").message(), HasSubstr("--timeout"));
   EXPECT_THAT(message(StatusCode::NOT_FOUND, "no job x").message(), HasSubstr("no job x; 'coat"));
+  EXPECT_EQ(message(StatusCode::NOT_FOUND, "no job x; look elsewhere").message(),
+            "no job x; look elsewhere");
   EXPECT_THAT(message(StatusCode::UNIMPLEMENTED, "").message(), HasSubstr("same version"));
   EXPECT_EQ(message(StatusCode::RESOURCE_EXHAUSTED, "queue full").code(), Code::kResourceExhausted);
   EXPECT_EQ(message(StatusCode::FAILED_PRECONDITION, "ended").message(), "ended");
