@@ -76,7 +76,8 @@ pid_t Spawn(std::vector<std::string> argv, const ProcessOptions& options, const 
 }  // namespace
 
 TempDir::TempDir() {
-  std::string name = (std::filesystem::temp_directory_path() / "coatrack-test-XXXXXX").string();
+  const std::string pattern = "coatrack-test-" + std::string(6, 'X');
+  std::string name = (std::filesystem::temp_directory_path() / pattern).string();
   if (::mkdtemp(name.data()) == nullptr) throw SystemError("mkdtemp " + name, errno);
   path_ = name;
 }

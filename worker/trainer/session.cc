@@ -7,6 +7,7 @@
 #include "configs/spec/validate.h"
 #include "worker/checkpoint/sha256.h"
 #include "worker/memory/device_memory.h"
+#include "worker/metrics/throughput.h"
 #include "worker/trainer/checkpointing.h"
 
 namespace coat {
@@ -14,6 +15,7 @@ namespace {
 
 using coatrack::v1::JobSpec;
 using coatrack::v1::RankLaunch;
+using coatrack::v1::Recipe;
 
 void CheckLaunch(const RankLaunch& launch, const JobSpec& spec) {
   const Violations violations = ValidateJobSpec(spec);
@@ -45,6 +47,8 @@ void BuildEngine(Session* session) {
   const JobSpec& spec = session->spec;
   session->ops = CreateOps(launch.device(), std::max(1, launch.threads()));
   const DeviceType device = session->ops->device();
+  session->peak_flops =
+      PeakFlops(launch.device(), spec.precision().recipe() != Recipe::RECIPE_BF16);
   session->plan = MakePlan(spec, launch.rank(), launch.world_size(), device);
   session->planned_bf16 =
       MakePlan(Bf16Counterpart(spec), launch.rank(), launch.world_size(), device).bytes_by_kind;

@@ -4,6 +4,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct Session {
   coatrack::v1::JobSpec spec;
   MemoryPlan plan;
   std::array<int64_t, kMemoryKinds> planned_bf16{};  // of the same job with recipe bf16
+  std::optional<double> peak_flops;                  // of the device; nothing on CPUs
   std::unique_ptr<Ops> ops;
   std::unique_ptr<Arena> arena;
   std::unique_ptr<Dataset> dataset;

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "configs/base/error.h"
+#include "worker/metrics/throughput.h"
 #include "worker/trainer/checkpointing.h"
 #include "worker/trainer/evaluate.h"
 #include "worker/trainer/telemetry.h"
@@ -94,6 +95,11 @@ StepRecord TrainLoop::TrainStep() {
 
   FillOutcome(batch, &record);
   record.set_step_seconds(SecondsSince(start));
+  if (session_.peak_flops) {
+    record.set_mfu_ratio(MfuRatio(TrainFlopsPerToken(session_.spec), record.tokens(),
+                                  record.step_seconds(), session_.world_size(),
+                                  *session_.peak_flops));
+  }
   if (telemetry) ReportTelemetry(session_, &record);
   return record;
 }

@@ -235,6 +235,15 @@ TEST_F(TrainLoopTest, FailureOfOneRankEndsTheOthers) {
   EXPECT_THAT(ranks[0].message, HasSubstr("rank 1"));
 }
 
+TEST_F(TrainLoopTest, UtilisationNeedsAKnownDevice) {
+  spec_.mutable_train()->set_steps(1);
+  EXPECT_FALSE(Run(2)[0].record(1).has_mfu_ratio());
+  options_.after_build = [](Session* session) { session->peak_flops = 1e12; };
+  const StepRecord record = Run(2)[0].record(1);
+  const double flops = TrainFlopsPerToken(spec_) * 64;  // tokens of the step
+  EXPECT_DOUBLE_EQ(record.mfu_ratio(), flops / (record.step_seconds() * 2 * 1e12));
+}
+
 TEST_F(TrainLoopTest, RecordsCarryTelemetryAndMemory) {
   spec_.mutable_train()->set_telemetry_every_steps(3);
   const RankResult result = Run(2)[1];
