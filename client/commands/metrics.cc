@@ -6,7 +6,7 @@
 #include "client/commands/follow.h"
 #include "client/commands/verbs.h"
 #include "client/render/history.h"
-#include "client/render/job_view.h"
+#include "client/render/resource_view.h"
 #include "client/rpc/interrupt.h"
 #include "configs/spec/writer.h"
 

@@ -2,7 +2,7 @@
 #include <ostream>
 
 #include "client/commands/verbs.h"
-#include "client/render/job_view.h"
+#include "client/render/resource_view.h"
 #include "configs/spec/writer.h"
 
 namespace coat {

@@ -25,15 +25,6 @@ std::string Optional(bool has, double value, int digits) {
   return has ? FormatReal(value, digits) : "-";
 }
 
-std::string Labels(const google::protobuf::Map<std::string, std::string>& labels) {
-  std::vector<std::string> parts;
-  for (const auto& [key, value] : labels) parts.push_back(key + "=" + value);
-  std::sort(parts.begin(), parts.end());
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
-  return text.empty() ? "-" : text;
-}
-
 std::string Placement(const Job& job) {
   std::string text;
   for (const RankPlacement& rank : job.placement()) {
@@ -69,6 +60,15 @@ std::string RecipeText(const JobSpec& spec) {
 }
 
 }  // namespace
+
+std::string LabelsText(const google::protobuf::Map<std::string, std::string>& labels) {
+  std::vector<std::string> parts;
+  for (const auto& [key, value] : labels) parts.push_back(key + "=" + value);
+  std::sort(parts.begin(), parts.end());
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
+  return text.empty() ? "-" : text;
+}
 
 bool IsFinished(JobState state) {
   return state == JOB_STATE_SUCCEEDED || state == JOB_STATE_FAILED || state == JOB_STATE_CANCELLED;
@@ -114,98 +114,9 @@ std::string JobTable(const std::vector<Job>& jobs, OutputFormat format, int64_t 
       cells.push_back(RunTime(job, now));
       cells.push_back(job.predicted_bytes() > 0 ? FormatBytes(job.predicted_bytes()) : "-");
       cells.push_back(Placement(job));
-      cells.push_back(Labels(job.spec().labels()));
+      cells.push_back(LabelsText(job.spec().labels()));
     }
     table.Add(std::move(cells));
-  }
-  return table.ToString();
-}
-
-std::string WorkerTable(const google::protobuf::RepeatedPtrField<Worker>& workers,
-                        OutputFormat format) {
-  std::vector<Table::Column> columns = {{"NAME", Align::kLeft},     {"STATE", Align::kLeft},
-                                        {"DEVICES", Align::kRight}, {"FREE", Align::kRight},
-                                        {"MEMORY", Align::kRight},  {"HEARTBEAT", Align::kRight}};
-  const bool wide = format == OutputFormat::kWide;
-  if (wide) {
-    for (const char* head :
-         {"ADDRESS", "VERSION", "METRICS", "ROOTS", "LABELS", "JOBS", "MESSAGE"}) {
-      columns.push_back({head, Align::kLeft});
-    }
-  }
-  Table table(columns);
-  for (const Worker& worker : workers) {
-    int free = 0;
-    int64_t bytes = 0;
-    std::string jobs, roots;
-    for (const Device& device : worker.devices()) {
-      free += device.job_id().empty() ? 1 : 0;
-      bytes += device.total_bytes();
-      if (!device.job_id().empty()) jobs += (jobs.empty() ? "" : ",") + device.job_id();
-    }
-    for (const StorageRoot& root : worker.roots()) {
-      roots += (roots.empty() ? "" : ",") + root.name();
-    }
-    std::vector<std::string> cells = {worker.name(),
-                                      EnumWord(worker.state()),
-                                      std::to_string(worker.devices_size()),
-                                      std::to_string(free),
-                                      FormatBytes(bytes),
-                                      FormatReal(worker.heartbeat_age_seconds(), 1) + "s"};
-    if (wide) {
-      cells.push_back(worker.address());
-      cells.push_back(worker.version());
-      cells.push_back(worker.metrics_address());
-      cells.push_back(roots.empty() ? "-" : roots);
-      cells.push_back(Labels(worker.labels()));
-      cells.push_back(jobs.empty() ? "-" : jobs);
-      cells.push_back(worker.message().empty() ? "-" : worker.message());
-    }
-    table.Add(std::move(cells));
-  }
-  return table.ToString();
-}
-
-std::string CheckpointTable(const google::protobuf::RepeatedPtrField<Checkpoint>& checkpoints) {
-  Table table({{"STEP", Align::kRight},
-               {"ATTEMPT", Align::kRight},
-               {"SIZE", Align::kRight},
-               {"TIME", Align::kLeft},
-               {"LOSSES", Align::kLeft},
-               {"PINNED", Align::kLeft},
-               {"PATH", Align::kLeft}});
-  for (const Checkpoint& checkpoint : checkpoints) {
-    table.Add({std::to_string(checkpoint.step()), std::to_string(checkpoint.attempt()),
-               FormatBytes(checkpoint.bytes()), FormatTime(checkpoint.time().seconds()),
-               checkpoint.finite() ? "finite" : "not finite", checkpoint.pinned() ? "yes" : "no",
-               checkpoint.path()});
-  }
-  return table.ToString();
-}
-
-std::string RecordTable(const std::vector<StepRecord>& records) {
-  Table table({{"STEP", Align::kRight},
-               {"ATTEMPT", Align::kRight},
-               {"LOSS", Align::kRight},
-               {"VALIDATION", Align::kRight},
-               {"LR", Align::kRight},
-               {"GRAD NORM", Align::kRight},
-               {"TOK/S", Align::kRight},
-               {"SECONDS", Align::kRight},
-               {"NOTE", Align::kLeft}});
-  for (const StepRecord& record : records) {
-    const double rate = record.step_seconds() > 0
-                            ? static_cast<double>(record.tokens()) / record.step_seconds()
-                            : -1;
-    table.Add({std::to_string(record.step()), std::to_string(record.attempt()),
-               Optional(record.has_loss(), record.loss(), 4),
-               Optional(record.has_validation_loss(), record.validation_loss(), 4),
-               Optional(record.has_learning_rate(), record.learning_rate(), 6),
-               Optional(record.has_grad_norm(), record.grad_norm(), 3), FormatRate(rate),
-               FormatReal(record.step_seconds(), 3),
-               record.skipped()              ? "skipped"
-               : record.checkpoint().empty() ? ""
-                                             : "checkpoint"});
   }
   return table.ToString();
 }
@@ -248,7 +159,7 @@ std::string JobText(const Job& job, const std::vector<JobEvent>& events, int64_t
     lines.Add("Checkpoint",
               job.checkpoint_dir() + " (step " + std::to_string(job.checkpoint_step()) + ")");
   }
-  lines.Add("Labels", Labels(job.spec().labels()));
+  lines.Add("Labels", LabelsText(job.spec().labels()));
   if (!job.request_id().empty()) lines.Add("Request id", job.request_id());
   std::string text = lines.text();
   if (!events.empty()) text += "Events:\n";

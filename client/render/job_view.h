@@ -1,4 +1,4 @@
-// Jobs, workers, checkpoints and records as text for people.
+// Jobs and their events as text for people.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,6 @@ namespace coat {
 
 // `now` in seconds since 1970, for ages.
 std::string JobTable(const std::vector<coatrack::v1::Job>& jobs, OutputFormat format, int64_t now);
-std::string WorkerTable(const google::protobuf::RepeatedPtrField<coatrack::v1::Worker>& workers,
-                        OutputFormat format);
-std::string CheckpointTable(
-    const google::protobuf::RepeatedPtrField<coatrack::v1::Checkpoint>& checkpoints);
-std::string RecordTable(const std::vector<coatrack::v1::StepRecord>& records);
-
 // One job in full, its newest events last.
 std::string JobText(const coatrack::v1::Job& job, const std::vector<coatrack::v1::JobEvent>& events,
                     int64_t now);
@@ -25,6 +19,9 @@ std::string JobText(const coatrack::v1::Job& job, const std::vector<coatrack::v1
 std::string EventLine(const coatrack::v1::JobEvent& event);
 // "running", "pending (no free devices)", "failed (out of device memory)"
 std::string StateText(const coatrack::v1::Job& job);
+
+// "key=value,key=value" by key; "-" for none.
+std::string LabelsText(const google::protobuf::Map<std::string, std::string>& labels);
 
 bool IsFinished(coatrack::v1::JobState state);
 

@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
+
+#include "tests/support/process.h"
 
 namespace coat {
 namespace {
@@ -13,32 +14,25 @@ using ::testing::HasSubstr;
 
 class LoadTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = ::testing::TempDir() + "load_XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string Write(const std::string& text) {
-    const std::string path = folder_ / "job.yaml";
-    std::ofstream(path, std::ios::binary) << text;
+    const std::string path = folder_.file("job.yaml");
+    testing::WriteFile(path, text);
     return path;
   }
 
-  std::filesystem::path folder_;
+  testing::TempDir folder_;
 };
 
 TEST_F(LoadTest, MissingFilesAreNamed) {
-  const auto job = LoadJobFile(folder_ / "none.yaml");
+  const auto job = LoadJobFile(folder_.file("none.yaml"));
   EXPECT_EQ(job.status().code(), Code::kNotFound);
   EXPECT_THAT(job.status().message(), HasSubstr("none.yaml: cannot be opened: No such file"));
 }
 
 TEST_F(LoadTest, AFolderIsRefused) {
-  const auto job = LoadJobFile(folder_);
+  const auto job = LoadJobFile(folder_.path());
   ASSERT_FALSE(job.ok());
-  EXPECT_THAT(job.status().message(), HasSubstr(folder_.string()));
+  EXPECT_THAT(job.status().message(), HasSubstr(folder_.path().string()));
 }
 
 TEST_F(LoadTest, FaultsCarryTheFilesName) {
