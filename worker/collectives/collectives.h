@@ -49,7 +49,8 @@ struct CollectiveOptions {
   int connect_timeout_ms = 120'000;
   int timeout_ms = 1'800'000;  // longer than the longest phase limit
 };
-// Gloo over TCP. world_size 1 takes no detour (no store, no sockets).
+// Gloo over TCP. world_size 1 takes no detour (no store, no sockets); otherwise SIGPIPE is ignored
+// from now on, unless it has a handler.
 std::unique_ptr<Collectives> CreateGlooCollectives(const CollectiveOptions& options,
                                                    RendezvousStore* store);
 

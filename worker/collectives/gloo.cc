@@ -4,6 +4,7 @@
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/unbound_buffer.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <cstring>
@@ -40,6 +41,15 @@ class StoreAdapter final : public gloo::rendezvous::Store {
   RendezvousStore* store_;
   const int timeout_ms_;
 };
+
+// Gloo writes to sockets without MSG_NOSIGNAL: a dead peer must be an Error, not the end of this
+// process. A handler somebody has set stays.
+void IgnoreBrokenPipes() {
+  struct sigaction action {};
+  if (::sigaction(SIGPIPE, nullptr, &action) == 0 && action.sa_handler == SIG_DFL) {
+    ::signal(SIGPIPE, SIG_IGN);
+  }
+}
 
 class GlooCollectives final : public Collectives {
  public:
@@ -230,6 +240,7 @@ std::unique_ptr<Collectives> CreateGlooCollectives(const CollectiveOptions& opti
                                                    RendezvousStore* store) {
   CheckRank(options.rank, options.world_size);
   if (options.world_size == 1) return CreateSingleRankCollectives();
+  IgnoreBrokenPipes();
   Check(store != nullptr, "more than one rank needs a rendezvous store");
   return std::make_unique<GlooCollectives>(options, store);
 }

@@ -1,5 +1,7 @@
 #include "worker/trainer/checkpointing.h"
 
+#include <cstdio>
+
 #include "configs/base/clock.h"
 #include "configs/base/error.h"
 #include "configs/spec/writer.h"
@@ -79,6 +81,18 @@ void Together(Session* session, const std::string& what, const Part& part) {
     if (code == Code::kOk) continue;
     throw Error(code, what + " failed on rank " + std::to_string(r) + ": " + CodeName(code) +
                           "; see that rank's output");
+  }
+}
+
+// What cannot be deleted costs space, not the run.
+void DeleteOld(Session* session) {
+  std::vector<std::string> pinned = session->pinned();
+  if (!session->launch.resume_dir().empty()) pinned.push_back(session->launch.resume_dir());
+  try {
+    ApplyRetention(session->launch.checkpoint_dir(), session->spec.checkpoint().keep(),
+                   session->launch.attempt(), pinned);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "old checkpoints stay: %s\n", e.what());
   }
 }
 
@@ -190,11 +204,7 @@ CheckpointInfo SaveCheckpoint(Session* session, const std::string& weights_hash)
     }
     throw;
   }
-  if (session->rank() == 0) {
-    std::vector<std::string> pinned = session->pinned();
-    if (!session->launch.resume_dir().empty()) pinned.push_back(session->launch.resume_dir());
-    ApplyRetention(dir, session->spec.checkpoint().keep(), attempt, pinned);
-  }
+  if (session->rank() == 0) DeleteOld(session);
   return info;
 }
 

@@ -27,7 +27,8 @@ TrainLoop::TrainLoop(Session* session, Progress* progress, const std::atomic<boo
     : session_(*session),
       progress_(*progress),
       stop_(*stop),
-      steps_(session->spec.train().steps()) {}
+      steps_(session->spec.train().steps()),
+      first_step_(session->state.step + 1) {}
 
 Outcome TrainLoop::Run() {
   const bool resumed = session_.state.step > 0;
@@ -189,7 +190,7 @@ void TrainLoop::Save(bool must_succeed) {
 
 bool TrainLoop::TelemetryDue(int64_t step) const {
   const int64_t every = session_.spec.train().telemetry_every_steps();
-  return every > 0 && (step % every == 0 || step == 1 || step == steps_);
+  return every > 0 && (step % every == 0 || step == first_step_ || step == steps_);
 }
 
 bool TrainLoop::EvaluationDue(int64_t step) const {

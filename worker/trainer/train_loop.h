@@ -46,6 +46,7 @@ class TrainLoop {
   Progress& progress_;
   const std::atomic<bool>& stop_;
   const int64_t steps_;
+  const int64_t first_step_;  // of this attempt
   int64_t nonfinite_in_a_row_ = 0;
   int64_t saved_step_ = -1;
   std::string weights_hash_;

@@ -34,7 +34,12 @@ int Act(const std::string& dir) {
     std::puts("to stdout");
     std::fputs("to stderr", stderr);
   }
-  if (behaviour == "wait") {
+  if (behaviour == "flood") {
+    const std::string block(1 << 20, 'x');
+    for (int i = 0; i < 24; ++i) std::fwrite(block.data(), 1, block.size(), stdout);
+    std::fflush(stdout);
+  }
+  if (behaviour == "wait" || behaviour == "flood") {
     WaitUntil([&] { return ReadFile(dir + "/behaviour") == "finish"; }, std::chrono::minutes(1));
   }
   if (behaviour == "wait_for_sigterm") {

@@ -109,6 +109,18 @@ TEST_F(RankSpawnTest, OutputGoesToTheFileWithoutAPipe) {
   EXPECT_THAT(output, HasSubstr("to stderr"));
 }
 
+TEST_F(RankSpawnTest, OutputIsBoundedWhileTheRankLives) {
+  const std::string rank_dir = Start("flood");
+  ASSERT_TRUE(WaitUntil([&] { return OutputSize(rank_dir) == 24 << 20; }));
+  EXPECT_TRUE(WaitUntil([&] {
+    struct stat info {};
+    return ::stat((rank_dir + "/" + kOutputFile).c_str(), &info) == 0 &&
+           info.st_blocks * 512 <= kOutputLimitBytes;
+  }));
+  EXPECT_EQ(OutputSize(rank_dir), 24 << 20);  // offsets stay
+  EXPECT_TRUE(ReadOutput(rank_dir, 0, 100)->truncated);
+}
+
 TEST_F(RankSpawnTest, SigtermBeforeItIsHandledIsNotLost) {
   const std::string rank_dir = Start("wait_for_sigterm");
   ASSERT_TRUE(SignalRank(rank_dir, SIGTERM).ok());

@@ -3,7 +3,9 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "tests/support/process.h"
 #include "tests/worker/trainer/tiny_world.h"
@@ -66,6 +68,7 @@ TEST_F(ResumeTest, AtAnyStepIsBitwiseAsWithoutInterruption) {
     EXPECT_EQ(rest.state.tokens_total, whole.state.tokens_total);
     EXPECT_EQ(rest.state.applied_steps, whole.state.applied_steps);
     EXPECT_EQ(rest.record(5).validation_loss(), whole.record(5).validation_loss());
+    EXPECT_GT(rest.record(step + 1).memory_size(), 0);  // each attempt shows its memory at once
   }
 }
 
@@ -151,6 +154,22 @@ TEST_F(ResumeTest, CheckpointsAreRecordedAndRetained) {
     EXPECT_EQ(record.phase(), coatrack::v1::PHASE_SAVE);
   }
   EXPECT_EQ(saved, 5);
+}
+
+TEST_F(ResumeTest, NewestWithFiniteLossesOutlivesLaterOnes) {
+  spec_.mutable_checkpoint()->set_keep(1);
+  options_.after_build = [](Session* session) {
+    session->model = std::make_unique<testing::HookedModel>(
+        std::move(session->model), [](Model* model, int64_t, int64_t resets) {
+          if (resets >= 5) *model->nll().as<float>() = NAN;  // evaluation, steps 1 to 3, then
+        });
+  };
+  Run(2);
+  std::map<int64_t, bool> finite;
+  for (const CheckpointInfo& info : ListCheckpoints(options_.checkpoint_dir, nullptr)) {
+    finite[info.step] = info.finite;
+  }
+  EXPECT_EQ(finite, (std::map<int64_t, bool>{{3, true}, {5, false}}));
 }
 
 TEST_F(ResumeTest, PinnedCheckpointsStay) {
