@@ -57,7 +57,7 @@ void TrainDefaults(DeviceKind device, TrainSpec* train) {
   COAT_DEFAULT(train, telemetry_every_steps, 50);
   if (device == DEVICE_KIND_CPU) COAT_DEFAULT(train, deterministic, true);
   if (device == DEVICE_KIND_GPU) COAT_DEFAULT(train, deterministic, false);
-  COAT_DEFAULT(train, loss_chunk_rows, 1024);
+  COAT_DEFAULT(train, loss_chunk_rows, 4096);
 }
 
 void OptimizerDefaults(int64_t steps, OptimizerSpec* optimizer) {

@@ -26,7 +26,8 @@ struct BlockShared {
   Weights* weights;
   Telemetry* telemetry;
   Tensor cos, sin, nonfinite;
-  Tensor partials;  // F32 (N): a maximum a row, consumed by the next AmaxToScale
+  bool first_of_step = false;  // weight gradients are written, not added to
+  Tensor partials;             // F32 (N): a maximum a row, consumed by the next AmaxToScale
   // Forward.
   Tensor residual, branch, gate_up;                                     // BF16
   Tensor attention_norm_codes, mlp_norm_codes, o_codes, product_codes;  // E4M3
@@ -74,8 +75,8 @@ class Block {
   GemmOperand Product();
   void ForwardGemm(Linear linear, const GemmOperand& input, const Tensor& out);
 
-  // Backward. `amax`: partial maxima of dout, or empty when they have to be read from it.
-  void LinearBackward(Linear linear, const Tensor& dout, const Tensor& amax, const Tensor& din);
+  // Backward. `partials` hold the maxima of dout's rows.
+  void LinearBackward(Linear linear, const Tensor& dout, const Tensor& din);
   GemmOperand LinearInput(Linear linear);
   GemmOperand NormInput(const SavedNorm& norm, const Gain& gain, Linear consumer);
   void NormBackward(const SavedNorm& norm, const Gain& gain, const Tensor& dy);

@@ -7,27 +7,27 @@ namespace coat {
 
 void Block::Backward() {
   BlockShared& s = shared_;
-  LinearBackward(Linear::kDown, s.dresidual, {}, s.dproduct);
+  // Whoever writes the gradient of a GEMM's output leaves the maxima of its rows in `partials`.
   const Tensor amax = recipe_.fp8_gemm() ? s.partials : Tensor();
+  LinearBackward(Linear::kDown, s.dresidual, s.dproduct);
   ops_.SwigluBackward({GateUp(), s.dproduct, s.dgate_up, amax});
-  LinearBackward(Linear::kGateUp, s.dgate_up, amax, s.dmlp_norm);
+  LinearBackward(Linear::kGateUp, s.dgate_up, s.dmlp_norm);
   NormBackward(mlp_norm_, weights().mlp_norm, s.dmlp_norm);
 
-  LinearBackward(Linear::kOutput, s.dresidual, {}, s.do_);
+  LinearBackward(Linear::kOutput, s.dresidual, s.do_);
   ops_.AttentionBackward({s.shape.attention(), qkv_, o_, lse_, s.do_, s.dqkv, s.deterministic});
   ops_.Rope({s.shape.attention(), s.dqkv, s.cos, s.sin, true, amax});
-  LinearBackward(Linear::kQkv, s.dqkv, amax, s.dattention_norm);
+  LinearBackward(Linear::kQkv, s.dqkv, s.dattention_norm);
   NormBackward(attention_norm_, weights().attention_norm, s.dattention_norm);
 }
 
-void Block::LinearBackward(Linear linear, const Tensor& dout, const Tensor& amax,
-                           const Tensor& din) {
+void Block::LinearBackward(Linear linear, const Tensor& dout, const Tensor& din) {
   const LinearWeight& weight = shared_.weights->linear(layer_, linear);
   GemmArgs dgrad;
   GemmArgs wgrad;
   dgrad.c = din;
   wgrad.c = weight.gradient;
-  wgrad.accumulate = true;
+  wgrad.accumulate = !shared_.first_of_step;
   if (!recipe_.fp8_gemm()) {
     dgrad.a = dout;
     dgrad.b = weight.bf16;
@@ -42,7 +42,6 @@ void Block::LinearBackward(Linear linear, const Tensor& dout, const Tensor& amax
   }
   const Tensor& gradient_scale = gradient_scales_[static_cast<size_t>(linear)];
   const auto& transients = shared_.linear[static_cast<size_t>(linear)];
-  if (amax.empty()) ops_.Amax({dout, shared_.partials});
   ops_.AmaxToScale({shared_.partials, recipe_.gradient, gradient_scale, shared_.nonfinite});
   ops_.Quantize({dout, gradient_scale, transients.codes, transients.codes_transposed});
   shared_.telemetry->Gradient(dout, gradient_scale);
@@ -91,8 +90,8 @@ GemmOperand Block::NormInput(const SavedNorm& norm, const Gain& gain, Linear con
 }
 
 void Block::NormBackward(const SavedNorm& norm, const Gain& gain, const Tensor& dy) {
-  ops_.NormBackward(
-      {dy, Input(norm), norm.rstd, gain.f32, shared_.dresidual, shared_.dresidual, gain.gradient});
+  ops_.NormBackward({dy, Input(norm), norm.rstd, gain.f32, shared_.dresidual, shared_.dresidual,
+                     gain.gradient, shared_.partials});
 }
 
 }  // namespace coat

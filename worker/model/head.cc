@@ -83,6 +83,7 @@ void Head::ChunkBackward(int64_t first, int64_t rows) {
   norm.gamma = shared_.weights->final_norm().f32;
   norm.dresidual_out = shared_.dresidual.Row(first, rows);
   norm.dgamma = shared_.weights->final_norm().gradient;
+  norm.amax = Vector(shared_.partials, first, rows);
   ops_.NormBackward(norm);
 }
 

@@ -50,6 +50,7 @@ class Llama final : public Model {
   void TrainMicrobatch(const Batch& batch, const Tensor& inverse_count,
                        bool first_of_step) override {
     telemetry_.Begin(first_of_step);
+    shared_.first_of_step = first_of_step;
     head_.Train(Forward(batch), batch.targets, inverse_count);
     for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) block->Backward();
     ops_->EmbeddingBackward(
@@ -67,7 +68,9 @@ class Llama final : public Model {
   Tensor nonfinite() const override { return nonfinite_; }
 
   void ResetStep() override {
-    for (const Parameter& parameter : weights_.parameters()) ops_->Zero(parameter.grad);
+    for (const Parameter& parameter : weights_.parameters()) {
+      if (!parameter.overwritten) ops_->Zero(parameter.grad);
+    }
     ops_->Zero(nll_);
     ops_->Zero(nonfinite_);
   }

@@ -23,6 +23,7 @@ struct Parameter {
   Tensor grad;                 // F32 or BF16; gains and the head's tensor are always F32
   Tensor copy;                 // BF16: the update must write the rounded new weights; or empty
   Tensor amax;                 // F32 (1): the update must write their largest magnitude; or empty
+  bool overwritten = false;    // a step's first microbatch writes grad, so ResetStep leaves it
 };
 
 // Names in the arena of what the trainer fills before a microbatch. The addresses are the same in
@@ -66,17 +67,18 @@ class Model {
 
   // Forward and backward of one microbatch; gradients are added. nll and nonfinite accumulate in
   // device scalars (below). `inverse_count`: F32 (1), 1 / valid targets of the global batch.
-  // `first_of_step` only chooses the microbatch that telemetry samples; without telemetry the
-  // work, the addresses and the host scalars of all microbatches are the same and the host waits
-  // for nothing.
+  // `first_of_step` must be true for the first microbatch after ResetStep: it writes the gradients
+  // that are Parameter::overwritten instead of adding to them, and telemetry samples it. Apart from
+  // that, work, addresses and host scalars of all microbatches are the same, and without telemetry
+  // the host waits for nothing.
   virtual void TrainMicrobatch(const Batch& batch, const Tensor& inverse_count,
                                bool first_of_step) = 0;
   // Forward only; adds to nll.
   virtual void EvaluateMicrobatch(const Batch& batch) = 0;
 
-  virtual Tensor nll() const = 0;                    // F32 (1): sum of nll since ResetStep
-  virtual Tensor nonfinite() const = 0;              // I32 (1)
-  virtual void ResetStep() = 0;                      // zeroes gradients, nll and nonfinite
+  virtual Tensor nll() const = 0;        // F32 (1): sum of nll since ResetStep
+  virtual Tensor nonfinite() const = 0;  // I32 (1)
+  virtual void ResetStep() = 0;  // zeroes nll, nonfinite and gradients that are not overwritten
   virtual void SetTelemetry(bool on) = 0;            // switching it on zeroes the counters
   virtual Tensor health(Operand operand) const = 0;  // F32 (8): six counters, scale min, max
 };

@@ -1,6 +1,7 @@
 #include "worker/model/weights.h"
 
 #include <map>
+#include <set>
 
 #include "configs/base/units.h"
 #include "worker/model/declare.h"
@@ -25,6 +26,7 @@ void Weights::Bind(const coatrack::v1::JobSpec& spec, const ModelShape& shape, c
   };
   const std::vector<LayerRecipe> recipes = ResolveRecipes(spec);
   std::map<std::string, Tensor> amax_of;
+  std::set<std::string> linears;
   const Tensor amax = arena.Get("weights.amax");
   const Tensor scales = arena.Get("weights.scales");
   for (int64_t i = 0; i < shape.layers; ++i) {
@@ -37,6 +39,7 @@ void Weights::Bind(const coatrack::v1::JobSpec& spec, const ModelShape& shape, c
       weight.fp8 = recipes[static_cast<size_t>(i)].fp8_gemm();
       weight.master = master(name);
       weight.gradient = gradient(name);
+      linears.insert(name);
       if (weight.fp8) {
         weight.amax = LinearScalar(amax, i, which);
         amax_of[name] = weight.amax;
@@ -66,6 +69,7 @@ void Weights::Bind(const coatrack::v1::JobSpec& spec, const ModelShape& shape, c
     parameter.master = master(decl.name);
     parameter.grad = gradient(decl.name);
     parameter.copy = arena.Find(decl.name + ".copy");
+    parameter.overwritten = linears.contains(decl.name);
     const auto largest = amax_of.find(decl.name);
     if (largest != amax_of.end()) parameter.amax = largest->second;
     parameters_.push_back(parameter);

@@ -183,6 +183,7 @@ void CheckArgs(const NormBackwardArgs& a) {
   check.OptionalMatrix(a.dresidual, "dresidual", {DType::kBF16}, n, d);
   check.Matrix(a.dresidual_out, "dresidual_out", {DType::kBF16}, n, d);
   check.Vector(a.dgamma, "dgamma", {DType::kF32}, d);
+  if (!a.amax.empty()) check.Vector(a.amax, "amax", {DType::kF32}, n);
 }
 
 void CheckArgs(const AmaxArgs& a) {

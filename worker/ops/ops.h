@@ -86,6 +86,7 @@ struct NormBackwardArgs {
   Tensor dresidual;      // in, BF16 (N, d): gradient that bypasses the branch, or empty (zero)
   Tensor dresidual_out;  // out, BF16 (N, d) = BF16(dresidual + dx), summed in FP32; may alias
   Tensor dgamma;         // inout, F32 (d): +=, fixed order
+  Tensor amax;           // out, F32 (N): largest magnitude of a row of dresidual_out, or empty
 };
 
 // ---- scales and per-tensor quantization -----------------------------------------------------

@@ -39,7 +39,7 @@ TEST(DefaultsTest, SetsWhatTheSchemaSays) {
   EXPECT_EQ(spec.data().validation_fraction(), 0.05);
   EXPECT_EQ(spec.train().eval_sequences(), 64);
   EXPECT_EQ(spec.train().telemetry_every_steps(), 50);
-  EXPECT_EQ(spec.train().loss_chunk_rows(), 1024);
+  EXPECT_EQ(spec.train().loss_chunk_rows(), 4096);
   EXPECT_FALSE(spec.train().has_deterministic());
   EXPECT_DOUBLE_EQ(spec.optimizer().min_lr(), 0.001);
   EXPECT_EQ(spec.optimizer().schedule(), SCHEDULE_COSINE);

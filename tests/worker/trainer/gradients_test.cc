@@ -46,8 +46,7 @@ StepOne RunStepOne(const JobSpec& spec, const std::string& data_root, int world_
     for (int64_t i = 0; i < mine; ++i) {
       const int64_t number = session->rank() * mine + i;
       session->model->ResetStep();
-      session->model->TrainMicrobatch(session->feeder->Upload(batch.samples, number), inverse,
-                                      false);
+      session->model->TrainMicrobatch(session->feeder->Upload(batch.samples, number), inverse, true);
       const std::lock_guard lock(mutex);
       result.nll[number] = *session->model->nll().as<float>();
     }
@@ -93,7 +92,7 @@ TEST(Accumulation, SumOf256MicrobatchesIsAccurate) {
     std::vector<double> exact;
     for (int64_t i = 0; i < 256; ++i) {
       session->model->ResetStep();
-      session->model->TrainMicrobatch(session->feeder->Upload(batch.samples, i), inverse, false);
+      session->model->TrainMicrobatch(session->feeder->Upload(batch.samples, i), inverse, true);
       const std::vector<float> part = Gradient(*session);
       exact.resize(part.size());
       for (size_t k = 0; k < part.size(); ++k) exact[k] += part[k];

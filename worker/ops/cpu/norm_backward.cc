@@ -31,6 +31,7 @@ void BackwardRow(const NormBackwardArgs& args, int64_t row, float* dgamma) {
     dot.AddProducts(dy, xhat, n);
   });
   const float mean = dot.Total() / static_cast<float>(cols);
+  uint32_t largest = 0;
   ForTiles(cols, [&](int64_t col, int64_t n) {
     NormalizedTile(args, row, col, n, xhat);
     LoadTile(args.dy, row, col, n, dy);
@@ -43,7 +44,9 @@ void BackwardRow(const NormBackwardArgs& args, int64_t row, float* dgamma) {
       out[i] += rstd * (dy[i] * gamma[col + i] - xhat[i] * mean);
     }
     StoreTile(out, n, args.dresidual_out, row, col);
+    for (int64_t i = 0; i < n; ++i) largest = std::max(largest, MagnitudeBits(RoundToBf16(out[i])));
   });
+  if (!args.amax.empty()) args.amax.as<float>()[row] = BitsFloat(largest);
 }
 
 }  // namespace

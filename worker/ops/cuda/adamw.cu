@@ -14,18 +14,17 @@ namespace coat {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kChunkGroups = 64;  // a block's share: 8 groups a warp
+constexpr int kChunkGroups = 256;  // a block's share: 32 groups a warp
 
 struct Scalars {
   float lr, beta1, beta2, eps, weight_decay;
   uint64_t seed;
 };
 
-__device__ inline float FastLog2Approx(float x) {  // subnormals are scaled first: no flush
-  const bool small = x < 0x1p-126f;
+__device__ inline float Log2Normal(float x) {  // of zero: minus infinity
   float y;
-  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(small ? x * 0x1p24f : x));
-  return small ? y - 24.0f : y;
+  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
 }
 __device__ inline float FastExp2Approx(float x) {
   float y;
@@ -40,17 +39,21 @@ constexpr __nv_fp8_interpretation_t kHardwareFormat = F::kMantissaBits == 3 ? __
 // near a whole number. For a/b in [2, 2^100] the estimate is off by less than 4e-7 of its value
 // and 1e-3 covers its largest value, 266.
 template <typename F>
+__device__ __noinline__ uint32_t PreciseK16(float a, float b) {
+  return ExpansionK16<F>(a, b);
+}
+template <typename F>
 __device__ inline uint32_t FastK16(float a, float b) {
   constexpr float kRange16 =
       static_cast<float>(16.0 * PreciseLog2(double{F::kMaxValue} * F::kMaxValue / 2));
-  const float ratio = a / b;
+  const float ratio = __fdividef(a, b);  // b below 2^126 where the result counts
   if (ratio >= 2.0f && ratio <= 0x1p100f) {
-    const float estimate = kRange16 / FastLog2Approx(ratio);
+    const float estimate = kRange16 / Log2Normal(ratio);
     const float whole = floorf(estimate);
     const float rest = estimate - whole;
     if (whole >= 1.0f && rest > 1e-3f && rest < 1.0f - 1e-3f) return static_cast<uint32_t>(whole);
   }
-  return ExpansionK16<F>(a, b);
+  return PreciseK16<F>(a, b);
 }
 
 struct Range {
@@ -82,22 +85,35 @@ struct Fp8Moment {
       for (int i = 0; i < n; ++i) codes |= static_cast<uint32_t>(p[i]) << (8 * i);
     }
     const float a = s.amax[group];
-    const float inverse_k = kExpanded ? 16.0f / static_cast<float>(s.k16[group]) : 1.0f;
-    const bool wide = kExpanded && ExpansionIsWide<F>(inverse_k);
+    if constexpr (!kExpanded) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        x[i] = Fp8Decode<F>(static_cast<uint8_t>(codes >> (8 * i))) * a;
+      }
+      return;
+    }
+    const float inverse_k = 16.0f / static_cast<float>(s.k16[group]);
+    if (ExpansionIsWide<F>(inverse_k)) {  // the same for the whole warp
+      const float4 wide = DecodeWide(codes, a, inverse_k, table);
+      x[0] = wide.x, x[1] = wide.y, x[2] = wide.z, x[3] = wide.w;
+      return;
+    }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const uint32_t code = (codes >> (8 * i)) & 0xffu;
-      if (!kExpanded) {
-        x[i] = Fp8Decode<F>(static_cast<uint8_t>(code)) * a;
-      } else if (wide) {
-        x[i] = ExpansionDecodeWide(code, table[code & 0x7fu], a, inverse_k);
-      } else {
-        const float magnitude = a * FastExp2Approx(table[code & 0x7fu] * inverse_k);
-        x[i] = (code & 0x7fu) == 0
-                   ? 0.0f
-                   : __uint_as_float(__float_as_uint(magnitude) | ((code & 0x80u) << 24));
-      }
+      const uint32_t magnitude_code = (codes >> (8 * i)) & 0x7fu;
+      const uint32_t sign = (codes << (24 - 8 * i)) & 0x80000000u;
+      const float magnitude = a * FastExp2Approx(table[magnitude_code] * inverse_k);
+      x[i] = magnitude_code == 0 ? 0.0f : __uint_as_float(__float_as_uint(magnitude) | sign);
     }
+  }
+
+  __device__ __noinline__ static float4 DecodeWide(uint32_t codes, float a, float inverse_k,
+                                                   const float* table) {
+    const auto decode = [&](int i) {
+      const uint32_t code = (codes >> (8 * i)) & 0xffu;
+      return ExpansionDecodeWide(code, table[code & 0x7fu], a, inverse_k);
+    };
+    return make_float4(decode(0), decode(1), decode(2), decode(3));
   }
 
   // Moments are finite whenever an update is applied.
@@ -111,14 +127,25 @@ struct Fp8Moment {
 
   // `codes` are of magnitudes: a non-zero x takes at least the smallest code, zero takes zero.
   __device__ static uint32_t WithSignsAndZeros(uint32_t codes, const float x[4]) {
-    uint32_t out = 0;
+    uint32_t bits[4];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      uint32_t code = max((codes >> (8 * i)) & 0xffu, 1u);
-      code |= (__float_as_uint(x[i]) >> 24) & 0x80u;
-      out |= (x[i] == 0.0f ? 0u : code) << (8 * i);
-    }
-    return out;
+    for (int i = 0; i < 4; ++i) bits[i] = __float_as_uint(x[i]);
+    const uint32_t low = __byte_perm(bits[0], bits[1], 0x0073);
+    const uint32_t high = __byte_perm(bits[2], bits[3], 0x0073);
+    const uint32_t signs = __byte_perm(low, high, 0x5410) & 0x80808080u;
+    uint32_t smallest = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) smallest |= x[i] != 0.0f ? 1u << (8 * i) : 0u;
+    // Zero has code 0 already, and no sign.
+    return __vmaxu4(codes, smallest) | (signs & (smallest << 7));
+  }
+
+  // Step 4 of the encoding where a reciprocal or a ratio may leave the normal range.
+  __device__ __noinline__ static float4 ExpandExtreme(float4 x, float a, float k) {
+    const auto expand = [&](float value) {
+      return F::kMaxValue * FastExp2(k * FastLog2(fabsf(value) / a));
+    };
+    return make_float4(expand(x.x), expand(x.y), expand(x.z), expand(x.w));
   }
 
   __device__ static void Store(const AdamWMoment& s, int64_t group, int64_t at, int n,
@@ -129,23 +156,26 @@ struct Fp8Moment {
     uint32_t k16 = kExpansionOne;
     float y[4];
     if constexpr (kExpanded) {
-      if (range.largest != 0) k16 = FastK16<F>(a, __uint_as_float(range.smallest));
+      const float smallest = __uint_as_float(range.smallest);
+      if (range.largest != 0) k16 = FastK16<F>(a, smallest);
       const float k = static_cast<float>(k16) * 0.0625f;
-      const bool tiny = a < 0x1p-100f;  // its reciprocal would overflow
-      const float inverse = tiny ? 0.0f : 1.0f / a;
+      if (a < 0x1p-40f && (a < 0x1p-100f || smallest < 0x1p-120f * a)) {
+        const float4 extreme = ExpandExtreme(make_float4(x[0], x[1], x[2], x[3]), a, k);
+        y[0] = extreme.x, y[1] = extreme.y, y[2] = extreme.z, y[3] = extreme.w;
+      } else {
+        const float inverse = 1.0f / a;
 #pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float q = tiny ? fabsf(x[i]) / a : fabsf(x[i]) * inverse;
-        y[i] = F::kMaxValue * FastExp2Approx(k * FastLog2Approx(q));
+        for (int i = 0; i < 4; ++i) {
+          y[i] = F::kMaxValue * FastExp2Approx(k * Log2Normal(fabsf(x[i]) * inverse));
+        }
       }
     } else {
       scale = TensorScale<F>(a);
       const float inverse = InverseScale(scale);
 #pragma unroll
-      for (int i = 0; i < 4; ++i) y[i] = x[i] * inverse;
+      for (int i = 0; i < 4; ++i) y[i] = fabsf(x[i]) * inverse;
     }
-    uint32_t codes = EncodeFour(y);
-    if constexpr (kExpanded) codes = WithSignsAndZeros(codes, x);
+    const uint32_t codes = WithSignsAndZeros(EncodeFour(y), x);
     auto* p = static_cast<uint8_t*>(s.values) + at;
     if (n == 4) {
       *reinterpret_cast<uint32_t*>(p) = codes;
@@ -253,22 +283,9 @@ __global__ void PrepareKernel(const AdamWEntry* entries, int count, Scalars s, S
                                         state->clip_factor, state->t);
 }
 
-template <typename M, typename V>
-__global__ void __launch_bounds__(kThreads, 3)
-    AdamWKernel(const AdamWEntry* entries, int count, uint64_t seed,
-                const AdamWCoefficients* coefficients, StepState* state,
-                __grid_constant__ const ExpansionTable ratios_m,
-                __grid_constant__ const ExpansionTable ratios_v) {
-  __shared__ float table_m[128];
-  __shared__ float table_v[128];
-  __shared__ float scratch[33];
-  if (state->apply == 0) return;
-  for (int i = threadIdx.x; i < 128; i += blockDim.x) {
-    table_m[i] = ratios_m.log2_ratio[i];
-    table_v[i] = ratios_v.log2_ratio[i];
-  }
-  __syncthreads();
-  int low = 0, high = count - 1;  // the last entry whose first chunk is not beyond this block
+// The last entry whose first chunk is not beyond this block.
+__device__ inline int FindEntry(const AdamWEntry* entries, int count) {
+  int low = 0, high = count - 1;
   while (low < high) {
     const int middle = (low + high + 1) / 2;
     if (entries[middle].first_chunk <= blockIdx.x) {
@@ -277,8 +294,30 @@ __global__ void __launch_bounds__(kThreads, 3)
       high = middle - 1;
     }
   }
-  const AdamWEntry e = entries[low];
-  const AdamWCoefficients c = *coefficients;
+  return low;
+}
+
+template <typename M, typename V>
+__global__ void __launch_bounds__(kThreads, 4)
+    AdamWKernel(const AdamWEntry* entries, int count, uint64_t seed,
+                const AdamWCoefficients* coefficients, StepState* state,
+                __grid_constant__ const ExpansionTable ratios_m,
+                __grid_constant__ const ExpansionTable ratios_v) {
+  __shared__ float table_m[128];
+  __shared__ float table_v[128];
+  __shared__ float scratch[33];
+  __shared__ AdamWEntry e;  // shared, not in registers: read now and then by all threads alike
+  __shared__ AdamWCoefficients c;
+  if (state->apply == 0) return;
+  for (int i = threadIdx.x; i < 128; i += blockDim.x) {
+    table_m[i] = ratios_m.log2_ratio[i];
+    table_v[i] = ratios_v.log2_ratio[i];
+  }
+  if (threadIdx.x == 0) {
+    e = entries[FindEntry(entries, count)];
+    c = *coefficients;
+  }
+  __syncthreads();
   const float decay = e.decay ? c.weight_decay : 0.0f;
   const int lane = threadIdx.x % 32;
   const int64_t first_group = (blockIdx.x - e.first_chunk) * static_cast<int64_t>(kChunkGroups);

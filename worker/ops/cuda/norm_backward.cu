@@ -13,6 +13,7 @@ struct NormBackwardPointers {
   const float* gamma;
   const uint16_t* dresidual;
   uint16_t* out;
+  float* amax;     // or null
   float* partial;  // (blocks, cols): gain gradients of each block's rows
 };
 
@@ -50,6 +51,7 @@ __global__ void NormBackwardKernel(NormBackwardPointers p, int64_t rows, int64_t
       }
     }
     const float mean = BlockSum(dot, scratch) / static_cast<float>(cols);
+    uint32_t largest = 0;
 #pragma unroll
     for (int k = 0; k < kPerThread; ++k) {
       const int g = threadIdx.x + k * blockDim.x;
@@ -66,8 +68,16 @@ __global__ void NormBackwardKernel(NormBackwardPointers p, int64_t rows, int64_t
 #pragma unroll
         for (int i = 0; i < kGroup; ++i) dx.v[i] += r.v[i];
       }
+#pragma unroll
+      for (int i = 0; i < kGroup; ++i) {
+        dx.v[i] = Bf16Rounded(dx.v[i]);
+        if (i < n) largest = max(largest, MagnitudeBits(dx.v[i]));
+      }
       StoreGroup(dx, p.out + row * cols + col, n, aligned);
     }
+    if (p.amax == nullptr) continue;
+    largest = BlockMax(largest, reinterpret_cast<uint32_t*>(scratch));
+    if (threadIdx.x == 0) p.amax[row] = __uint_as_float(largest);
   }
 #pragma unroll
   for (int k = 0; k < kPerThread; ++k) {
@@ -106,13 +116,11 @@ void CudaOps::NormBackward(const NormBackwardArgs& args) {
   if (rows == 0) return;
   const RowShape shape = MakeRowShape(cols);
   const int64_t blocks = std::min<int64_t>(rows, NormBackwardBlocks(cols));
-  const NormBackwardPointers p{args.dy.as<uint16_t>(),
-                               MakeActivation(args.x),
-                               args.rstd.as<float>(),
-                               args.gamma.as<float>(),
-                               args.dresidual.as<uint16_t>(),
-                               args.dresidual_out.as<uint16_t>(),
-                               context_.Scratch<float>(blocks * cols, "NormBackward")};
+  const NormBackwardPointers p{
+      args.dy.as<uint16_t>(),        MakeActivation(args.x),
+      args.rstd.as<float>(),         args.gamma.as<float>(),
+      args.dresidual.as<uint16_t>(), args.dresidual_out.as<uint16_t>(),
+      args.amax.as<float>(),         context_.Scratch<float>(blocks * cols, "NormBackward")};
   Check(shape.threads * shape.per_thread >= shape.groups, "NormBackward: rows longer than 65536");
   const auto launch = [&](auto kernel) {
     kernel<<<static_cast<unsigned>(blocks), shape.threads, 0, context_.stream>>>(
