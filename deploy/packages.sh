@@ -10,7 +10,8 @@ build=(g++ cmake ninja-build pkg-config git ca-certificates
   prometheus-cpp-dev libcurl4-openssl-dev zlib1g-dev libyaml-cpp-dev libspdlog-dev libcli11-dev
   nlohmann-json3-dev libsqlite3-dev libgloo-dev libopenblas-dev libssl-dev libgtest-dev
   libgmock-dev)
-tests=(libbenchmark-dev clang-format-14 clang-tidy-14 ccache python3 procps)
+tests=(libbenchmark-dev clang-format-14 clang-tidy-14 ccache python3 python3-pip python3-yaml procps
+  chromium prometheus)
 
 want=("${build[@]}")
 list_only=false
@@ -40,5 +41,13 @@ if [ "$(id -u)" != 0 ]; then
   as_root=(sudo)
 fi
 export DEBIAN_FRONTEND=noninteractive
+
+# Some packages (prometheus) start a service when they are installed: not here.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+  trap '"${as_root[@]}" rm -f $policy' EXIT
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null
+  "${as_root[@]}" chmod +x $policy
+fi
 install=("${as_root[@]}" apt-get install -y -q --no-install-recommends "${missing[@]}")
 "${install[@]}" >/dev/null 2>&1 || { "${as_root[@]}" apt-get update -q >/dev/null; "${install[@]}" >/dev/null; }

@@ -12,6 +12,13 @@ jobs=$(nproc)
 
 bash deploy/packages.sh --tests
 
+# Attention on GPUs compiles against headers that only a Python package carries.
+if command -v nvcc >/dev/null && [ ! -f .cache/python/include/cudnn_frontend.h ]; then
+  python3 -m pip install --quiet --disable-pip-version-check --no-deps \
+    --target .cache/python nvidia-cudnn-frontend==1.23.0 ||
+    echo "run.sh: no cudnn-frontend headers; GPU attention is the plain kernels'" >&2
+fi
+
 check_format() {
   git ls-files '*.h' '*.cc' '*.cu' '*.cuh' | xargs -r clang-format-14 --dry-run --Werror
 }
