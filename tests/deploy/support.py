@@ -1,0 +1,83 @@
+"""What the tests of deploy/ share: paths, tools, the list of exported metrics, a free port."""
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "deploy"
+# The tests are started with the folder that tools.sh has filled and the build's bin/.
+TOOLS = pathlib.Path(os.environ.get("COAT_DEPLOY_TOOLS", ROOT / "build/release/deploy_tools"))
+PROGRAMS = pathlib.Path(os.environ.get("COAT_PROGRAMS", ROOT / "build/release/bin"))
+
+METRIC_SOURCES = [
+    *sorted((ROOT / "server/metrics").glob("*.cc")),
+    ROOT / "worker/supervisor/metrics_page.cc",
+]
+
+
+def tool(name):
+    path = TOOLS / "bin" / name
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is missing; run tests/deploy/tools.sh {TOOLS}")
+    return str(path)
+
+
+def run(*command, timeout=60, **more):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          timeout=timeout, check=False, **more)
+
+
+def exported_metrics():
+    """{name: "gauge" | "counter" | "histogram"} as the daemons' sources register them."""
+    found = {}
+    for path in METRIC_SOURCES:
+        text = path.read_text()
+        for match in re.finditer(r'"(coat_[a-z0-9_]+)"', text):
+            name = match.group(1)
+            before = text[max(0, match.start() - 40):match.start()]
+            window = before + text[match.end():match.end() + 160]
+            histogram = "HistogramOf(" in before or (
+                "AddFamily(" in before and "MetricType::Histogram" in window)
+            found[name] = ("histogram" if histogram else
+                           "counter" if name.endswith("_total") else "gauge")
+    return found
+
+
+def recorded_metrics(yaml):
+    rules = yaml.safe_load((DEPLOY / "prometheus/recording_rules.yml").read_text())
+    return {rule["record"] for group in rules["groups"] for rule in group["rules"]}
+
+
+def names_in(expression):
+    """The metrics that a PromQL expression reads: coat_*, and recorded level:metric:operation."""
+    text = re.sub(r'"(\\.|[^"\\])*"', '""', expression)
+    return set(re.findall(r"\b(?:[a-z]+:coat_[a-z0-9_:]+|coat_[a-z0-9_]+|ALERTS|up)\b", text))
+
+
+def unknown_names(expression, exported, recorded):
+    known = set(exported) | recorded | {"up", "ALERTS"}
+    for name, kind in exported.items():
+        if kind == "histogram":
+            known |= {name + "_bucket", name + "_sum", name + "_count"}
+            known.discard(name)
+    return sorted(names_in(expression) - known)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def main():
+    """Runs the cases of the calling script; the last line is the count."""
+    program = unittest.main(module="__main__", exit=False, verbosity=2)
+    result = program.result
+    failed = len(result.failures) + len(result.errors)
+    sys.stderr.flush()
+    print(f"{result.testsRun - failed} passed, {failed} failed")
+    sys.exit(1 if failed or result.testsRun == 0 else 0)
