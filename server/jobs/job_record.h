@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct JobRecord {
   coatrack::v1::JobRow row;
   coatrack::v1::JobSpec effective;  // defaults applied
   std::vector<RankLive> live;       // beside row.attempt().ranks()
+  std::set<std::string> workers;    // whose lists of jobs name this one
   int64_t entered_ms = 0;           // steady: when the state was entered
   int64_t retry_at_ms = 0;          // steady: not placed before
   int64_t queued_ms = 0;            // steady: when it last became PENDING

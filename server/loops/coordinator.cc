@@ -99,12 +99,12 @@ void Coordinator::Touch(JobRecord* record) {
 
 void Coordinator::RefreshDesired(JobRecord* record) {
   const coatrack::v1::AttemptRow& attempt = record->row.attempt();
-  std::map<std::string, bool> occupied;
+  std::set<std::string> occupied;
   for (int r = 0; r < attempt.ranks_size(); ++r) {
     WorkerRecord* worker = registry_.Find(attempt.ranks(r).worker());
     if (worker == nullptr) continue;
     const bool gone = IsGone(attempt.ranks(r));
-    occupied[worker->name] |= !gone;
+    if (!gone) occupied.insert(worker->name);
     RankLive& live = record->live[r];
     const bool listed = Listed(*record, r);
     const bool leaves = !listed && !gone && attempt.ended() && live.unlisted_revision == 0;
@@ -115,14 +115,15 @@ void Coordinator::RefreshDesired(JobRecord* record) {
     if (leaves) live.unlisted_revision = worker->revision;
     woken_.insert(worker->name);
   }
-  for (const auto& [name, holds] : occupied) {
+  for (const std::string& name : occupied) registry_.Find(name)->jobs.insert(record->id());
+  for (const std::string& name : record->workers) {
     WorkerRecord* worker = registry_.Find(name);
-    if (holds) {
-      worker->jobs.insert(record->id());
-    } else {
-      worker->jobs.erase(record->id());
-    }
+    if (occupied.contains(name) || worker == nullptr) continue;
+    worker->jobs.erase(record->id());
+    ++worker->revision;
+    woken_.insert(name);
   }
+  record->workers = std::move(occupied);
 }
 
 void Coordinator::DispatchSoon() {

@@ -2,7 +2,8 @@
 // server/scheduler, server/workers and server/jobs, and writes through server/store.
 //
 // Thread-safe: one mutex, held for memory work only. Callbacks are called without it, from the
-// calling thread or a thread of the store. What a client is told has been committed before.
+// calling thread or a thread of the store. Answers to Submit, Stop and workers' exits leave after
+// the commit, and so do launches; GetJob and ListJobs may show a change a moment earlier.
 #pragma once
 
 #include <cstdint>

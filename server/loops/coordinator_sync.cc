@@ -40,6 +40,8 @@ void Coordinator::Sync(const coatrack::v1::SyncRequest& request,
   const Reconciled reconciled = Reconcile(ExpectedOn(*worker), request);
   for (const Finding& finding : reconciled.findings) ApplyFinding(*worker, finding, now);
   for (const coatrack::v1::RankKey& key : reconciled.refused) {
+    const JobRecord* record = jobs_.LiveById(key.job_id());
+    if (record == nullptr || record->row.job().attempt() == key.attempt()) continue;
     parts_.log("worker " + worker->name + ": refused the end of rank " +
                std::to_string(key.rank()) + " of job " + key.job_id() + ", attempt " +
                std::to_string(key.attempt()) + ": not the current attempt");

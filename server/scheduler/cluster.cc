@@ -148,10 +148,10 @@ std::vector<Cluster::Candidate> Cluster::Pack(std::vector<Candidate> candidates,
   int32_t remaining = ranks;
   for (size_t i = 0; i < candidates.size() && remaining > 0; ++i) {
     size_t pick = i;
-    while (pick + 1 < candidates.size() &&
-           candidates[pick + 1].failed_launches == candidates[i].failed_launches &&
-           candidates[pick + 1].fitting >= remaining) {
-      ++pick;
+    for (size_t j = i + 1; j < candidates.size() && candidates[j].fitting >= remaining &&
+                           candidates[j].failed_launches == candidates[i].failed_launches;
+         ++j) {
+      if (candidates[j].fitting < candidates[pick].fitting) pick = j;
     }
     hosts.push_back(candidates[pick]);
     remaining -= candidates[pick].fitting;
