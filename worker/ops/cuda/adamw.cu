@@ -26,12 +26,6 @@ __device__ inline float Log2Normal(float x) {  // of zero: minus infinity
   asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-__device__ inline float FastExp2Approx(float x) {
-  float y;
-  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 template <typename F>
 constexpr __nv_fp8_interpretation_t kHardwareFormat = F::kMantissaBits == 3 ? __NV_E4M3 : __NV_E5M2;
 
@@ -54,6 +48,19 @@ __device__ inline uint32_t FastK16(float a, float b) {
     if (whole >= 1.0f && rest > 1e-3f && rest < 1.0f - 1e-3f) return static_cast<uint32_t>(whole);
   }
   return PreciseK16<F>(a, b);
+}
+
+// AdamWElement (precision/adamw_update.h) with an approximate root and quotient: the step is off by
+// less than 2^-20 of its value, the moments are the same bits.
+__device__ inline float AdamWStep(const AdamWCoefficients& c, float weight_decay, float p, float g,
+                                  float* m, float* v) {
+  const float scaled = g * c.grad_factor;
+  *m = c.beta1 * *m + c.one_minus_beta1 * scaled;
+  *v = c.beta2 * *v + c.one_minus_beta2 * (scaled * scaled);
+  float root;
+  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(*v * c.correction2));
+  const float ratio = (*m * c.correction1) * ReciprocalApprox(root + c.eps);
+  return c.lr * (ratio + weight_decay * p);
 }
 
 struct Range {
@@ -102,7 +109,7 @@ struct Fp8Moment {
     for (int i = 0; i < 4; ++i) {
       const uint32_t magnitude_code = (codes >> (8 * i)) & 0x7fu;
       const uint32_t sign = (codes << (24 - 8 * i)) & 0x80000000u;
-      const float magnitude = a * FastExp2Approx(table[magnitude_code] * inverse_k);
+      const float magnitude = a * Exp2Approx(table[magnitude_code] * inverse_k);
       x[i] = magnitude_code == 0 ? 0.0f : __uint_as_float(__float_as_uint(magnitude) | sign);
     }
   }
@@ -166,7 +173,7 @@ struct Fp8Moment {
         const float inverse = 1.0f / a;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          y[i] = F::kMaxValue * FastExp2Approx(k * Log2Normal(fabsf(x[i]) * inverse));
+          y[i] = F::kMaxValue * Exp2Approx(k * Log2Normal(fabsf(x[i]) * inverse));
         }
       }
     } else {
@@ -335,7 +342,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     V::Load(e.v, group, at, n, table_v, v);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const float step = AdamWElement(c, decay, p[i], grad[i], &m[i], &v[i]);
+      const float step = AdamWStep(c, decay, p[i], grad[i], &m[i], &v[i]);
       p[i] = p[i] - step;
       if (i >= n) p[i] = m[i] = v[i] = 0.0f;
       update_sq += i < n ? step * step : 0.0f;

@@ -5,56 +5,93 @@
 namespace coat {
 namespace {
 
-__device__ inline float Read(const float* p, int64_t i) { return p[i]; }
-__device__ inline float Read(const uint16_t* p, int64_t i) { return FloatFromBf16(p[i]); }
+constexpr int kThreads = 512;
+constexpr float kLog2E = 1.44269504f;
 
-// One block a row: a running maximum and sum in one pass, the gradient in a second one, which
-// finds the row in L2.
-template <typename Value>
-__global__ void __launch_bounds__(512)
-    CrossEntropyKernel(const Value* logits, int64_t ld, int64_t vocab, const int32_t* targets,
-                       const float* inverse_count, uint16_t* dlogits, int64_t ld_out, float* nll) {
-  __shared__ float scratch[33];
-  const int64_t row = blockIdx.x;
-  const Value* x = logits + row * ld;
-  const int target = targets[row];
-  if (target < 0) {
-    if (threadIdx.x == 0) nll[row] = 0;
-    for (int64_t i = threadIdx.x; dlogits != nullptr && i < ld_out; i += blockDim.x) {
-      dlogits[row * ld_out + i] = 0;
-    }
-    return;
-  }
+struct Rows {
+  int64_t ld, vocab;
+  const int32_t* targets;
+  const float* inverse_count;
+  uint16_t* dlogits;  // or null
+  int64_t ld_out;
+  float* nll;
+  bool aligned;  // rows start at multiples of 16 elements
+};
+
+// e^(x - shift), 0 for -inf - -inf.
+__device__ inline float ExpShifted(float x, float shift) {
+  return x == shift ? 1.0f : Exp2Approx((x - shift) * kLog2E);
+}
+
+__device__ inline float At(const float* x, int64_t i) { return x[i]; }
+__device__ inline float At(const uint16_t* x, int64_t i) { return FloatFromBf16(x[i]); }
+
+// A running maximum and the sum of exponentials relative to it.
+struct Softmax {
   float largest = -INFINITY;
   float sum = 0;
-  for (int64_t i = threadIdx.x; i < vocab; i += blockDim.x) {
-    const float v = Read(x, i);
-    const float next = fmaxf(largest, v);
-    sum = v != v ? v : sum * expf(largest - next) + expf(v - next);
-    largest = next;
+  __device__ void Add(const Group16& g, int n) {
+    float most = largest;
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) most = i < n ? fmaxf(most, g.v[i]) : most;
+    float total = sum * ExpShifted(largest, most);
+#pragma unroll
+    for (int i = 0; i < kGroup; ++i) total += i < n ? ExpShifted(g.v[i], most) : 0.0f;
+    largest = most;
+    sum = total;
   }
-  float block_max = largest;
+};
+
+__device__ inline float BlockMaxFloat(float x, float* scratch) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
-    block_max = fmaxf(block_max, __shfl_xor_sync(0xffffffffu, block_max, offset));
+    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, offset));
   }
-  __shared__ float maxima[16];
-  if (threadIdx.x % 32 == 0) maxima[threadIdx.x / 32] = block_max;
+  if (threadIdx.x % 32 == 0) scratch[threadIdx.x / 32] = x;
   __syncthreads();
-  for (int w = 0; w < blockDim.x / 32; ++w) block_max = fmaxf(block_max, maxima[w]);
-  // A share without a finite value has sum 0, or NaN: both come through.
-  const float total = BlockSum(sum * expf(largest - block_max), scratch);
-  const float log_total = logf(total);
-  const float at_target = Read(x, target);
-  __syncthreads();  // the gradient may overwrite the logits
-  if (threadIdx.x == 0) nll[row] = log_total + (block_max - at_target);
-  if (dlogits == nullptr) return;
-  const float factor = *inverse_count;
-  for (int64_t i = threadIdx.x; i < vocab; i += blockDim.x) {
-    const float p = expf(Read(x, i) - block_max) / total - (i == target ? 1.0f : 0.0f);
-    dlogits[row * ld_out + i] = Bf16Bits(p * factor);
+  for (int w = 0; w < kThreads / 32; ++w) x = fmaxf(x, scratch[w]);
+  __syncthreads();
+  return x;
+}
+
+// One block a row: maximum and sum in one pass, the gradient in a second one, which finds the row
+// in L2.
+template <typename Value>
+__global__ void __launch_bounds__(kThreads) CrossEntropyKernel(const Value* logits, Rows r) {
+  __shared__ float scratch[33];
+  const int64_t row = blockIdx.x;
+  const Value* x = logits + row * r.ld;
+  uint16_t* out = r.dlogits == nullptr ? nullptr : r.dlogits + row * r.ld_out;
+  const int target = r.targets[row];
+  if (target < 0) {
+    if (threadIdx.x == 0) r.nll[row] = 0;
+    for (int64_t i = threadIdx.x; out != nullptr && i < r.ld_out; i += kThreads) out[i] = 0;
+    return;
   }
-  for (int64_t i = vocab + threadIdx.x; i < ld_out; i += blockDim.x) dlogits[row * ld_out + i] = 0;
+  Softmax share;
+  for (int64_t i = threadIdx.x * kGroup; i < r.vocab; i += kThreads * kGroup) {
+    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), r.vocab - i));
+    share.Add(LoadGroup(x + i, n, r.aligned), n);
+  }
+  const float largest = BlockMaxFloat(share.largest, scratch);
+  const float total = BlockSum(share.sum * ExpShifted(share.largest, largest), scratch);
+  const float at_target = At(x, target);
+  __syncthreads();  // the gradient may overwrite the logits
+  if (threadIdx.x == 0) r.nll[row] = logf(total) + (largest - at_target);
+  if (out == nullptr) return;
+  const float factor = *r.inverse_count;
+  const float inverse_total = 1.0f / total;
+  for (int64_t i = threadIdx.x * kGroup; i < r.vocab; i += kThreads * kGroup) {
+    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), r.vocab - i));
+    Group16 g = LoadGroup(x + i, n, r.aligned);
+#pragma unroll
+    for (int k = 0; k < kGroup; ++k) {
+      const float p = ExpShifted(g.v[k], largest) * inverse_total;
+      g.v[k] = (p - (i + k == target ? 1.0f : 0.0f)) * factor;
+    }
+    StoreGroup(g, out + i, n, r.aligned);
+  }
+  for (int64_t i = r.vocab + threadIdx.x; i < r.ld_out; i += kThreads) out[i] = 0;
 }
 
 }  // namespace
@@ -64,11 +101,16 @@ void CudaOps::CrossEntropy(const CrossEntropyArgs& args) {
   Expect(args.nll, DType::kF32, "CrossEntropy.nll");
   const int64_t rows = args.logits.rows();
   if (rows == 0) return;
+  const Rows r{args.logits.ld,
+               args.logits.cols(),
+               args.targets.as<int32_t>(),
+               args.inverse_count.as<float>(),
+               args.dlogits.as<uint16_t>(),
+               args.dlogits.ld,
+               args.nll.as<float>(),
+               args.logits.ld % kGroup == 0 && args.dlogits.ld % kGroup == 0};
   const auto launch = [&](auto* logits) {
-    CrossEntropyKernel<<<static_cast<unsigned>(rows), 512, 0, context_.stream>>>(
-        logits, args.logits.ld, args.logits.cols(), args.targets.as<int32_t>(),
-        args.inverse_count.as<float>(), args.dlogits.as<uint16_t>(), args.dlogits.ld,
-        args.nll.as<float>());
+    CrossEntropyKernel<<<static_cast<unsigned>(rows), kThreads, 0, context_.stream>>>(logits, r);
   };
   if (args.logits.dtype == DType::kF32) {
     Check(args.dlogits.data != args.logits.data, "CrossEntropy: BF16 gradients over FP32 logits");

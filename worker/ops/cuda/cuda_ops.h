@@ -58,6 +58,11 @@ class CudaOps final : public Ops {
   void ToHost(const Tensor& from, void* host) override;
   void Synchronize() override;
 
+  std::shared_ptr<std::byte> HostBuffer(int64_t bytes) override;  // pinned
+  std::string device_name() const override;
+  void* stream() const override { return context_.stream; }
+  std::optional<int64_t> device_used_bytes() const override;
+
   const CudaContext& context() const { return context_; }
 
   // The own attention kernels, whatever the shape: the cross-check of cuDNN's.

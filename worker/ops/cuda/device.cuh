@@ -190,6 +190,36 @@ __device__ inline uint32_t BlockMax(uint32_t x, uint32_t* scratch) {
   return scratch[32];
 }
 
+// 2^x and 1/x by the special function unit: relative errors below 2^-21, subnormals kept, zero and
+// infinity exact.
+__device__ inline float Exp2Approx(float x) {
+  float y;
+  asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+__device__ inline float ReciprocalApprox(float x) {
+  float y;
+  asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+// SwigluValue and SwigluBackwardValue (precision/fused.h) with the approximations above. Forward,
+// recomputation and amax all use these, so they round alike.
+__device__ inline float SigmoidApprox(float x) {
+  return ReciprocalApprox(1.0f + Exp2Approx(x * -1.44269504f));
+}
+__device__ inline float SwigluApprox(float gate, float up) {
+  return (gate * SigmoidApprox(gate)) * up;
+}
+__device__ inline SwigluGradient SwigluBackwardApprox(float gate, float up, float dy) {
+  const float sigmoid = SigmoidApprox(gate);
+  const float silu = gate * sigmoid;
+  SwigluGradient out;
+  out.gate = (dy * up) * fmaf(silu, 1.0f - sigmoid, sigmoid);
+  out.up = dy * silu;
+  return out;
+}
+
 // A 1x16 activation or a BF16 one, read as 16 FP32 values of a row.
 struct DeviceActivation {
   const uint16_t* bf16 = nullptr;

@@ -44,7 +44,7 @@ struct ProductSource {
     const Group16 up = x.Up(row, col, n);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      gate.v[i] = i < n ? SwigluValue(gate.v[i], up.v[i]) : 0.0f;
+      gate.v[i] = i < n ? SwigluApprox(gate.v[i], up.v[i]) : 0.0f;
     }
     return gate;
   }
@@ -83,7 +83,7 @@ __global__ void GateUpKernel(GateUp x, uint8_t* codes, uint16_t* scales, float* 
     }
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      if (i < n) largest = max(largest, MagnitudeBits(SwigluValue(gate.v[i], up.v[i])));
+      if (i < n) largest = max(largest, MagnitudeBits(SwigluApprox(gate.v[i], up.v[i])));
     }
   }
   if (amax == nullptr) return;
@@ -112,7 +112,7 @@ __global__ void SwigluBackwardKernel(GateUp x, const uint16_t* dy, uint16_t* out
     const Group16 grad = LoadGroup(dy + row * x.width + col, n, x.aligned);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      const SwigluGradient d = SwigluBackwardValue(gate.v[i], up.v[i], grad.v[i]);
+      const SwigluGradient d = SwigluBackwardApprox(gate.v[i], up.v[i], grad.v[i]);
       gate.v[i] = Bf16Rounded(d.gate);
       up.v[i] = Bf16Rounded(d.up);
     }
