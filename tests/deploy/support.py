@@ -77,7 +77,9 @@ def main():
     """Runs the cases of the calling script; the last line is the count."""
     program = unittest.main(module="__main__", exit=False, verbosity=2)
     result = program.result
-    failed = len(result.failures) + len(result.errors)
+    # A case with several failing subtests counts once.
+    broken = {str(getattr(case, "test_case", case)) for case, _ in result.failures + result.errors}
+    failed = len(broken)
     sys.stderr.flush()
     print(f"{result.testsRun - failed} passed, {failed} failed")
     sys.exit(1 if failed or result.testsRun == 0 else 0)
