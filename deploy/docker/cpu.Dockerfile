@@ -14,14 +14,14 @@ RUN cmake --preset release -DENABLE_CUDA=OFF -DENABLE_TESTS=OFF \
     && cmake --build --preset release --target coat coat-server coat-worker coat-train \
     && strip build/release/bin/coat build/release/bin/coat-server build/release/bin/coat-worker \
        build/release/bin/coat-train
-# The text of first jobs, and the packages of the libraries that the programs load.
+# The text of first jobs, and the packages of the libraries that the programs load (dpkg knows
+# some by their path without /usr).
 RUN mkdir -p /corpus \
     && find README.md configs proto server client -name '*.md' -o -name '*.h' -o -name '*.proto' \
        | LC_ALL=C sort | xargs cat > /corpus/coatrack.txt
 RUN ldd build/release/bin/coat build/release/bin/coat-server build/release/bin/coat-worker \
         build/release/bin/coat-train | awk '$3 ~ /^\// {print $3}' | sort -u \
-    | xargs -n 1 realpath | xargs -n 1 -I{} sh -c 'dpkg -S "{}" || dpkg -S "$(echo {} | sed s,^/usr,,)"' \
-    | cut -d: -f1 | sort -u > /runtime-packages
+    | xargs realpath | sed 'p;s,^/usr,,' | xargs dpkg -S 2>/dev/null | cut -d: -f1 | sort -u > /runtime-packages
 
 FROM debian:12-slim AS runtime
 COPY --from=build /runtime-packages /tmp/runtime-packages

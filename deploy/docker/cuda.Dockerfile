@@ -21,9 +21,7 @@ RUN mkdir -p /corpus \
 # CUDA's own libraries are in the base image of the next stage.
 RUN ldd build/release/bin/coat build/release/bin/coat-server build/release/bin/coat-worker \
         build/release/bin/coat-train | awk '$3 ~ /^\// && $3 !~ /cuda|cudnn|nccl|nvidia/ {print $3}' \
-    | sort -u | xargs -n 1 realpath \
-    | xargs -n 1 -I{} sh -c 'dpkg -S "{}" || dpkg -S "$(echo {} | sed s,^/usr,,)"' \
-    | cut -d: -f1 | sort -u > /runtime-packages
+    | sort -u | xargs realpath | sed 'p;s,^/usr,,' | xargs dpkg -S 2>/dev/null | cut -d: -f1 | sort -u > /runtime-packages
 
 FROM nvidia/cuda:12.8.1-cudnn-runtime-ubuntu24.04 AS runtime
 COPY --from=build /runtime-packages /tmp/runtime-packages

@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import socket
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -202,6 +203,41 @@ class Daemons(unittest.TestCase):
                 get("http://127.0.0.1:7072/metrics")
                 process.terminate()
                 self.assertEqual(process.wait(timeout=20), 0, self.log("worker"))
+
+    def coordinator(self, name, state):
+        process = self.start(name, [
+            support.PROGRAMS / "coat-server", "--listen", "127.0.0.1:7070", "--health-listen",
+            "127.0.0.1:7071", "--metrics-listen", "127.0.0.1:7072", "--state-dir", state])
+        self.assertTrue(eventually(lambda: health("127.0.0.1", 7071, "") == SERVING), self.log(name))
+        return process
+
+    def test_backup_while_it_runs_and_restore(self):
+        # As operations.md says; `sqlite3 FILE .backup` and this module call the same function.
+        state, copy = self.folder / "state", self.folder / "copy"
+        copy.mkdir()
+        server = self.coordinator("server", state)
+        (self.folder / "job.yaml").write_text(JOB)
+        coat = [support.PROGRAMS / "coat", "--server", "127.0.0.1:7070"]
+        submit = [*coat, "submit", "-f", self.folder / "job.yaml", "-o", "name"]
+        job = support.run(*submit).stdout.split()[-1]
+        with sqlite3.connect(state / "coatrack.db") as live, sqlite3.connect(copy / "coatrack.db") as to:
+            live.backup(to)
+            self.assertEqual(to.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+        shutil.copy(state / "cluster_id", copy)
+        support.run(*submit)  # after the backup: lost by the restore
+        server.terminate()
+        server.wait(timeout=20)
+        restored = self.coordinator("restored", copy)
+        listed = support.run(*coat, "list", "-o", "name").stdout.split()
+        self.assertEqual(listed, [job])
+        restored.terminate()
+        restored.wait(timeout=20)
+
+        for file in copy.glob("coatrack.db*"):
+            file.unlink()
+        self.coordinator("emptied", copy)
+        self.assertEqual(health("127.0.0.1", 7071, "coatrack.v1.JobService"), NOT_SERVING)
+        self.assertIn("coat_leader 0", get("http://127.0.0.1:7072/metrics"))
 
     def compose_command(self, service):
         command = yaml.safe_load((support.DEPLOY / "compose/compose.yaml").read_text())[

@@ -239,6 +239,30 @@ class Init(unittest.TestCase):
         self.assertEqual(process.wait(timeout=10), 0)
         self.assertIn("drained", self.log.read_text())
 
+    def test_as_pid_1_it_leaves_no_zombies(self):
+        # The daemon's child outlives it, ends, and has nobody but PID 1 to wait for it.
+        program = self.folder / "daemon"
+        program.write_text(f"""#!/bin/bash
+echo "up $PPID" >>{self.log}
+if [ ! -e {self.folder}/second ]; then
+  touch {self.folder}/second
+  sleep 0.2 &
+  exit 1
+fi
+for i in {{1..100}}; do  # until the child has ended
+  grep -q "^Name:.sleep" /proc/[0-9]*/status 2>/dev/null || break
+  sleep 0.02
+done
+echo "zombies $(cat /proc/[0-9]*/status | grep -c '^State:.Z')" >>{self.log}
+exit 2
+""")
+        program.chmod(0o755)
+        rights = [] if os.geteuid() == 0 else ["--map-root-user"]
+        result = support.run("unshare", *rights, "--pid", "--fork", "--mount-proc", "--kill-child",
+                             DOCKER / "init.sh", program)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(self.log.read_text().splitlines(), ["up 1", "up 1", "zombies 0"])
+
 
 if __name__ == "__main__":
     support.main()
