@@ -68,6 +68,11 @@ void ExpectCodesClose(const std::vector<char>& a, const std::vector<char>& b, co
   EXPECT_LE(static_cast<double>(differ), 1e-3 * static_cast<double>(a.size())) << what;
 }
 
+// The moments before the update may be decoded with an error of 2^-21.
+void ExpectAmaxClose(const std::vector<float>& a, const std::vector<float>& b) {
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0x1p-20 * b[i]) << "group " << i;
+}
+
 TEST_P(DeviceAdamW, AgreesWithTheCpu) {
   ThreadPool pool(1);
   for (const StateOption& option : kStateOptions) {
@@ -92,8 +97,8 @@ TEST_P(DeviceAdamW, AgreesWithTheCpu) {
       EXPECT_EQ(device.state.t, cpu.state.t);
       EXPECT_EQ(device.m_k16, cpu.m_k16);
       EXPECT_EQ(device.v_k16, cpu.v_k16);
-      EXPECT_EQ(device.m_amax, cpu.m_amax);
-      EXPECT_EQ(device.v_amax, cpu.v_amax);
+      ExpectAmaxClose(device.m_amax, cpu.m_amax);
+      ExpectAmaxClose(device.v_amax, cpu.v_amax);
       if (option.m == DType::kE4M3) {
         ExpectCodesClose(device.m, cpu.m, "m");
         ExpectCodesClose(device.v, cpu.v, "v");

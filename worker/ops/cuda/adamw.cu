@@ -23,15 +23,22 @@ struct Scalars {
 
 __device__ inline float Log2Normal(float x) {  // of zero: minus infinity
   float y;
-  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+// A result below 2^-126 becomes zero; where it is used, that result would mean the same.
+__device__ inline float Exp2Flushed(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 template <typename F>
 constexpr __nv_fp8_interpretation_t kHardwareFormat = F::kMantissaBits == 3 ? __NV_E4M3 : __NV_E5M2;
 
 // ExpansionK16, bit for bit, mostly without FP64: an FP32 estimate settles the floor unless it lies
 // near a whole number. For a/b in [2, 2^100] the estimate is off by less than 4e-7 of its value
-// and 1e-3 covers its largest value, 266.
+// and 1e-3 covers its largest value, 490 (E5M2).
 template <typename F>
 __device__ __noinline__ uint32_t PreciseK16(float a, float b) {
   return ExpansionK16<F>(a, b);
@@ -42,7 +49,7 @@ __device__ inline uint32_t FastK16(float a, float b) {
       static_cast<float>(16.0 * PreciseLog2(double{F::kMaxValue} * F::kMaxValue / 2));
   const float ratio = __fdividef(a, b);  // b below 2^126 where the result counts
   if (ratio >= 2.0f && ratio <= 0x1p100f) {
-    const float estimate = kRange16 / Log2Normal(ratio);
+    const float estimate = __fdividef(kRange16, Log2Normal(ratio));
     const float whole = floorf(estimate);
     const float rest = estimate - whole;
     if (whole >= 1.0f && rest > 1e-3f && rest < 1.0f - 1e-3f) return static_cast<uint32_t>(whole);
@@ -57,9 +64,10 @@ __device__ inline float AdamWStep(const AdamWCoefficients& c, float weight_decay
   const float scaled = g * c.grad_factor;
   *m = c.beta1 * *m + c.one_minus_beta1 * scaled;
   *v = c.beta2 * *v + c.one_minus_beta2 * (scaled * scaled);
-  float root;
-  asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(*v * c.correction2));
-  const float ratio = (*m * c.correction1) * ReciprocalApprox(root + c.eps);
+  float root, inverse;  // a subnormal v has no weight beside eps
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(*v * c.correction2));
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(root + c.eps));
+  const float ratio = (*m * c.correction1) * inverse;
   return c.lr * (ratio + weight_decay * p);
 }
 
@@ -109,7 +117,7 @@ struct Fp8Moment {
     for (int i = 0; i < 4; ++i) {
       const uint32_t magnitude_code = (codes >> (8 * i)) & 0x7fu;
       const uint32_t sign = (codes << (24 - 8 * i)) & 0x80000000u;
-      const float magnitude = a * Exp2Approx(table[magnitude_code] * inverse_k);
+      const float magnitude = a * Exp2Flushed(table[magnitude_code] * inverse_k);
       x[i] = magnitude_code == 0 ? 0.0f : __uint_as_float(__float_as_uint(magnitude) | sign);
     }
   }
@@ -173,7 +181,7 @@ struct Fp8Moment {
         const float inverse = 1.0f / a;
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          y[i] = F::kMaxValue * Exp2Approx(k * Log2Normal(fabsf(x[i]) * inverse));
+          y[i] = F::kMaxValue * Exp2Flushed(k * Log2Normal(fabsf(x[i]) * inverse));
         }
       }
     } else {
@@ -326,15 +334,12 @@ __global__ void __launch_bounds__(kThreads, 4)
   }
   __syncthreads();
   const float decay = e.decay ? c.weight_decay : 0.0f;
+  const int32_t t = state->t;
   const int lane = threadIdx.x % 32;
   const int64_t first_group = (blockIdx.x - e.first_chunk) * static_cast<int64_t>(kChunkGroups);
   float update_sq = 0, weight_sq = 0;
   uint32_t largest = 0;
-  for (int g = threadIdx.x / 32; g < kChunkGroups; g += kThreads / 32) {
-    const int64_t group = first_group + g;
-    if (group * kExpansionGroup >= e.count) break;
-    const int64_t at = group * kExpansionGroup + lane * 4;
-    const int n = static_cast<int>(max(int64_t{0}, min(int64_t{4}, e.count - at)));
+  const auto update = [&](int64_t group, int64_t at, int n) {
     float p[4], grad[4], m[4], v[4];
     LoadFour(e.param, e.param_bf16, at, n, p);
     LoadFour(e.grad, e.grad_bf16, at, n, grad);
@@ -349,15 +354,28 @@ __global__ void __launch_bounds__(kThreads, 4)
     }
     M::Store(e.m, group, at, n, m);
     V::Store(e.v, group, at, n, v);
-    StoreParam(e, at, n, p, seed, state->t);
-    uint16_t copy[4];
+    StoreParam(e, at, n, p, seed, t);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       weight_sq += p[i] * p[i];
       largest = max(largest, MagnitudeBits(p[i]));
-      copy[i] = Bf16Bits(p[i]);
     }
-    if (e.copy != nullptr) StoreBf16(e.copy + at, copy, n);
+    if (e.copy == nullptr) return;
+    uint16_t copy[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) copy[i] = Bf16Bits(p[i]);
+    StoreBf16(e.copy + at, copy, n);
+  };
+  const int64_t whole_groups = e.count / kExpansionGroup;
+  const int64_t all_groups = (e.count + kExpansionGroup - 1) / kExpansionGroup;
+  for (int g = threadIdx.x / 32; g < kChunkGroups; g += kThreads / 32) {
+    const int64_t group = first_group + g;
+    const int64_t at = group * kExpansionGroup + lane * 4;
+    if (group < whole_groups) {
+      update(group, at, 4);
+    } else if (group < all_groups) {
+      update(group, at, static_cast<int>(max(int64_t{0}, min(int64_t{4}, e.count - at))));
+    }
   }
   update_sq = BlockSum(update_sq, scratch);
   weight_sq = BlockSum(weight_sq, scratch);
