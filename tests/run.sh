@@ -9,6 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 what=${1:-default}
 jobs=$(nproc)
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1  # a second clone finds the first one's objects
 
 bash deploy/packages.sh --tests
 
