@@ -39,6 +39,7 @@ class NcclCollectives final : public Collectives {
   uint64_t sequence() const override { return own_calls_ + control_->sequence(); }
 
   void AllReduceSum(const Tensor& x) override {
+    if (OnHost(x)) return control_->AllReduceSum(x);
     ++own_calls_;
     if (x.numel() == 0) return;
     Guard(ncclAllReduce(x.data, x.data, static_cast<size_t>(x.numel()), NcclType(x.dtype), ncclSum,
@@ -48,6 +49,7 @@ class NcclCollectives final : public Collectives {
   }
 
   void Broadcast(const Tensor& x, int root) override {
+    if (OnHost(x)) return control_->Broadcast(x, root);
     ++own_calls_;
     if (x.bytes() == 0) return;
     Guard(ncclBroadcast(x.data, x.data, static_cast<size_t>(x.bytes()), ncclUint8, root, comm_,
@@ -67,6 +69,15 @@ class NcclCollectives final : public Collectives {
   }
 
  private:
+  static bool OnHost(const Tensor& x) {
+    cudaPointerAttributes attributes{};
+    if (cudaPointerGetAttributes(&attributes, x.data) != cudaSuccess) {
+      (void)cudaGetLastError();
+      return true;
+    }
+    return attributes.type == cudaMemoryTypeHost || attributes.type == cudaMemoryTypeUnregistered;
+  }
+
   // Errors of peers arrive asynchronously.
   void CheckPeers() const {
     ncclResult_t status = ncclSuccess;

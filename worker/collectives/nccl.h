@@ -9,7 +9,8 @@
 namespace coat {
 
 // AllReduceSum and Broadcast run on `stream` (a cudaStream_t) in device memory, in order with the
-// operators; host values (AllGather, Barrier) travel over `control`, which also carries NCCL's id.
+// operators; host values (AllGather, Barrier, tensors in host memory) travel over `control`, which
+// also carries NCCL's id. A world of one takes no detour: `control` itself comes back.
 // F32 and I32 are summed as the contract says; BF16 is rounded once per hop, so with more than two
 // ranks not once. Error(kCollective) as in collectives.h; Error(kFailedPrecondition) without NCCL.
 std::unique_ptr<Collectives> CreateNcclCollectives(std::unique_ptr<Collectives> control,

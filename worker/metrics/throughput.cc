@@ -8,14 +8,14 @@ namespace {
 struct Accelerator {
   std::string_view name;  // part of the model name
   double bf16;            // dense FLOP/s, data sheets of the maker
-  double fp8;
+  double fp8;             // 0: the device has none
 };
 
 // The first match counts: longer names stand before those they contain.
 constexpr Accelerator kAccelerators[] = {
     {"H100 PCIe", 756e12, 1513e12}, {"H100 NVL", 835e12, 1671e12}, {"H100", 989e12, 1979e12},
     {"H200", 989e12, 1979e12},      {"H800", 989e12, 1979e12},     {"B200", 2250e12, 4500e12},
-    {"L40S", 362e12, 733e12},       {"L4", 121e12, 242e12},
+    {"L40S", 362e12, 733e12},       {"L4", 121e12, 242e12},        {"A100", 312e12, 0},
 };
 
 }  // namespace
@@ -23,7 +23,8 @@ constexpr Accelerator kAccelerators[] = {
 std::optional<double> PeakFlops(std::string_view device_model, bool fp8) {
   for (const Accelerator& accelerator : kAccelerators) {
     if (device_model.find(accelerator.name) != std::string_view::npos) {
-      return fp8 ? accelerator.fp8 : accelerator.bf16;
+      const double peak = fp8 ? accelerator.fp8 : accelerator.bf16;
+      return peak > 0 ? std::optional<double>(peak) : std::nullopt;
     }
   }
   return std::nullopt;

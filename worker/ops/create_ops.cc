@@ -7,6 +7,10 @@
 
 namespace coat {
 
+std::shared_ptr<std::byte> Ops::HostBuffer(int64_t bytes) {
+  return {new std::byte[static_cast<size_t>(bytes)], std::default_delete<std::byte[]>()};
+}
+
 std::unique_ptr<Ops> CreateOps(const std::string& device, int threads) {
   if (device == "cpu") return std::make_unique<CpuOps>(threads);
   if (device.starts_with("cuda:")) return CreateCudaOps(device, threads);

@@ -19,8 +19,10 @@
 // - Shape or dtype errors throw Error(kInternal) naming operator and argument.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -289,6 +291,16 @@ class Ops {
   virtual void ToDevice(const void* host, const Tensor& to) = 0;
   virtual void ToHost(const Tensor& from, void* host) = 0;
   virtual void Synchronize() = 0;
+
+  // Host memory that the device reads and writes without making the host wait: what ToDevice was
+  // given there must not change, and what ToHost was given is not there, until Synchronize.
+  // Error(kOutOfDeviceMemory) when the host refuses it.
+  virtual std::shared_ptr<std::byte> HostBuffer(int64_t bytes);
+
+  virtual std::string device_name() const { return "cpu"; }  // the maker's model name
+  virtual void* stream() const { return nullptr; }  // cudaStream_t of all operators; null: none
+  // Bytes in use on the device by whatever process; nothing where memory is the host's.
+  virtual std::optional<int64_t> device_used_bytes() const { return std::nullopt; }
 };
 
 // `device`: "cpu", or "cuda:<uuid or index>". `threads`: CPU threads (>= 1), or host helpers.

@@ -10,6 +10,8 @@ TEST(PeakFlops, KnowsModelsByPartOfTheirName) {
   EXPECT_EQ(PeakFlops("NVIDIA H100 PCIe", false), 756e12);
   EXPECT_EQ(PeakFlops("NVIDIA H200", false), 989e12);
   EXPECT_EQ(PeakFlops("NVIDIA L40S", true), 733e12);
+  EXPECT_EQ(PeakFlops("NVIDIA A100-SXM4-80GB", false), 312e12);
+  EXPECT_EQ(PeakFlops("NVIDIA A100-SXM4-80GB", true), std::nullopt);  // no FP8 there
   EXPECT_EQ(PeakFlops("cpu", true), std::nullopt);
 }
 

@@ -11,7 +11,7 @@ namespace coat {
 // Synchronous: every call is complete on return. Thread-compatible. All results but those of
 // Gemm and Attention (OpenBLAS) are the same bits for any number of threads; those are the same
 // for a given number of threads, instruction set and library.
-class CpuOps final : public Ops {
+class CpuOps : public Ops {
  public:
   // `threads` >= 1; sets OpenBLAS' thread count, which belongs to the whole process.
   explicit CpuOps(int threads);
