@@ -172,6 +172,7 @@ class Daemons(unittest.TestCase):
         return health("127.0.0.1", grpc["port"], grpc.get("service", ""))
 
     def test_coordinators_of_the_manifests(self):
+        support.needs_kubectl()
         for overlay in OVERLAYS:
             with self.subTest(overlay):
                 command, container = self.pod_command(overlay, "StatefulSet")
@@ -191,6 +192,7 @@ class Daemons(unittest.TestCase):
                 self.assertEqual(process.wait(timeout=20), 0, self.log("server"))
 
     def test_workers_of_the_manifests(self):
+        support.needs_kubectl()
         for overlay in OVERLAYS:
             with self.subTest(overlay):
                 command, container = self.pod_command(overlay, "DaemonSet")

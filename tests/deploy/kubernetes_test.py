@@ -54,6 +54,9 @@ def versions():
 
 
 class Kubernetes(unittest.TestCase):
+    def setUp(self):
+        support.needs_kubectl()
+
     def each_pod(self):
         for overlay in OVERLAYS:
             yield from pods(overlay)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts the tools that the tests of deploy/ need into a folder, without installing a service:
-#   tools.sh DIR   ->   DIR/bin/{promtool,prometheus,kubectl}, DIR/venv/bin/python
+#   tools.sh DIR   ->   DIR/bin/{promtool,prometheus[,kubectl]}, DIR/venv/bin/python
 # A program of the PATH is taken first; otherwise the Debian package is unpacked, not installed.
 set -euo pipefail
 dir=$(mkdir -p "${1:?usage: tools.sh DIR}" && cd "$1" && pwd)
@@ -34,7 +34,12 @@ have() {
 
 have promtool prometheus
 have prometheus prometheus
-have kubectl kubernetes-client
+# Debian's kubernetes-client is too old for these manifests; without kubectl their tests say so.
+if command -v kubectl >/dev/null; then
+  ln -sf "$(command -v kubectl)" "$dir/bin/kubectl"
+else
+  echo "tools.sh: kubectl is not installed; the manifests will not be rendered"
+fi
 
 # The schemas of Kubernetes come with a pip package; it brings PyYAML too.
 if ! "$dir/venv/bin/python" -c 'import yaml, kubernetes_validate' 2>/dev/null; then
