@@ -1,10 +1,27 @@
 #include "worker/trainer/batch_feeder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "configs/base/error.h"
 
 namespace coat {
+namespace {
+
+// Layout of PreparedStep::memory in elements of four bytes.
+constexpr int64_t kElementBytes = 4;
+constexpr int64_t kHeader = 64;  // 1 / M, and rows that begin aligned
+constexpr int64_t kRows = 3;     // tokens, targets, order
+
+int32_t* Rows(const PreparedStep& step, int64_t index, int64_t tokens) {
+  return reinterpret_cast<int32_t*>(step.memory.get()) + kHeader + index * kRows * tokens;
+}
+
+float InverseCount(int64_t valid_targets) {
+  return valid_targets > 0 ? 1.0f / static_cast<float>(valid_targets) : 0.0f;
+}
+
+}  // namespace
 
 int64_t ValidTargets(std::span<const Sample> samples) {
   int64_t count = 0;
@@ -40,23 +57,63 @@ std::vector<Sample> BatchFeeder::ValidationSamples() const {
   return samples;
 }
 
-Batch BatchFeeder::Upload(std::span<const Sample> samples, int64_t index) {
+void BatchFeeder::Assemble(std::span<const Sample> samples, int64_t index, int32_t* tokens,
+                           int32_t* targets) const {
   const int64_t first = index * micro_batch_;
-  tokens_.clear();
-  targets_.clear();
   for (int64_t i = first; i < first + micro_batch_; ++i) {
     if (i >= static_cast<int64_t>(samples.size())) {
-      tokens_.resize(tokens_.size() + static_cast<size_t>(sequence_length_), 0);
-      targets_.resize(targets_.size() + static_cast<size_t>(sequence_length_), -1);
+      tokens = std::fill_n(tokens, sequence_length_, 0);
+      targets = std::fill_n(targets, sequence_length_, -1);
       continue;
     }
     const Sample& sample = samples[static_cast<size_t>(i)];
     Check(static_cast<int64_t>(sample.tokens.size()) == sequence_length_ &&
               sample.targets.size() == sample.tokens.size(),
           "a sample is not train.sequence_length long");
-    tokens_.insert(tokens_.end(), sample.tokens.begin(), sample.tokens.end());
-    targets_.insert(targets_.end(), sample.targets.begin(), sample.targets.end());
+    tokens = std::copy(sample.tokens.begin(), sample.tokens.end(), tokens);
+    targets = std::copy(sample.targets.begin(), sample.targets.end(), targets);
   }
+}
+
+void BatchFeeder::Prepare(const DataPosition& position, int64_t first, int64_t count,
+                          PreparedStep* step) {
+  const int64_t tokens = tokens_per_microbatch();
+  if (!step->memory || step->microbatches != count) {
+    step->memory = ops_->HostBuffer((kHeader + count * kRows * tokens) * kElementBytes);
+    step->microbatches = count;
+  }
+  step->next = position;
+  const StepBatch batch = Next(&step->next);
+  step->sequences = static_cast<int64_t>(batch.samples.size());
+  step->valid_targets = batch.valid_targets;
+  const float inverse = InverseCount(batch.valid_targets);
+  std::memcpy(step->memory.get(), &inverse, sizeof inverse);
+  for (int64_t i = 0; i < count; ++i) {
+    int32_t* rows = Rows(*step, i, tokens);
+    Assemble(batch.samples, first + i, rows, rows + tokens);
+    const std::vector<int32_t> order = TokenOrder(std::vector<int32_t>(rows, rows + tokens));
+    std::copy(order.begin(), order.end(), rows + 2 * tokens);
+  }
+}
+
+Batch BatchFeeder::Upload(const PreparedStep& step, int64_t index) {
+  const int64_t tokens = tokens_per_microbatch();
+  const int32_t* rows = Rows(step, index, tokens);
+  ops_->ToDevice(rows, batch_.tokens);
+  ops_->ToDevice(rows + tokens, batch_.targets);
+  ops_->ToDevice(rows + 2 * tokens, batch_.order);
+  return batch_;
+}
+
+Tensor BatchFeeder::UploadInverseCount(const PreparedStep& step) {
+  ops_->ToDevice(step.memory.get(), inverse_count_);
+  return inverse_count_;
+}
+
+Batch BatchFeeder::Upload(std::span<const Sample> samples, int64_t index) {
+  tokens_.resize(static_cast<size_t>(tokens_per_microbatch()));
+  targets_.resize(tokens_.size());
+  Assemble(samples, index, tokens_.data(), targets_.data());
   order_ = TokenOrder(tokens_);
   ops_->ToDevice(tokens_.data(), batch_.tokens);
   ops_->ToDevice(targets_.data(), batch_.targets);
@@ -65,7 +122,7 @@ Batch BatchFeeder::Upload(std::span<const Sample> samples, int64_t index) {
 }
 
 Tensor BatchFeeder::UploadInverseCount(int64_t valid_targets) {
-  host_inverse_count_ = valid_targets > 0 ? 1.0f / static_cast<float>(valid_targets) : 0.0f;
+  host_inverse_count_ = InverseCount(valid_targets);
   ops_->ToDevice(&host_inverse_count_, inverse_count_);
   return inverse_count_;
 }

@@ -1,7 +1,9 @@
 // From the data set to the batch buffers of the arena.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -19,6 +21,17 @@ struct StepBatch {
   int64_t valid_targets = 0;  // M of NUMERICS 4: of the whole global batch
 };
 
+// What one rank trains on in one step, as the device takes it, in memory that a copy to the device
+// need not wait for. Once something was uploaded from it, it must stay as it is until the device
+// has been synchronized.
+struct PreparedStep {
+  int64_t sequences = 0;              // of all ranks
+  int64_t valid_targets = 0;          // M of NUMERICS 4: of the whole global batch
+  DataPosition next;                  // where the step after this one begins
+  int64_t microbatches = 0;           // of this rank
+  std::shared_ptr<std::byte> memory;  // 1 / M; then of each microbatch tokens, targets, order
+};
+
 int64_t ValidTargets(std::span<const Sample> samples);
 
 // Thread-compatible. The data set, operators and arena outlive it.
@@ -27,8 +40,15 @@ class BatchFeeder {
   BatchFeeder(const coatrack::v1::JobSpec& spec, const Dataset* dataset, Ops* ops, Arena* arena);
 
   StepBatch Next(DataPosition* position) const;
+  // Microbatches [first, first + count) of the step that begins at `position`. Leaves the device
+  // alone, so that the host can do it while the device computes. Memory of `step` is used again.
+  void Prepare(const DataPosition& position, int64_t first, int64_t count, PreparedStep* step);
   // The validation sequences of an evaluation, at most train.eval_sequences.
   std::vector<Sample> ValidationSamples() const;
+
+  // Both into the buffers of the batch without waiting; `index` counts from the step's first one.
+  Batch Upload(const PreparedStep& step, int64_t index);
+  Tensor UploadInverseCount(const PreparedStep& step);
 
   int64_t micro_batch() const { return micro_batch_; }
   // Microbatch `index` of `samples` into the batch buffers; sequences that do not exist are filled
@@ -38,6 +58,11 @@ class BatchFeeder {
   Tensor UploadInverseCount(int64_t valid_targets);
 
  private:
+  // Tokens and targets of one microbatch, filled up.
+  void Assemble(std::span<const Sample> samples, int64_t index, int32_t* tokens,
+                int32_t* targets) const;
+  int64_t tokens_per_microbatch() const { return micro_batch_ * sequence_length_; }
+
   const Dataset* dataset_;
   Ops* ops_;
   const int64_t global_batch_, micro_batch_, sequence_length_, eval_sequences_;

@@ -162,24 +162,6 @@ void LoadConverted(const CheckpointReader& reader, const Entry& entry, Ops* ops)
 
 }  // namespace
 
-std::string WeightsHash(Session* session) {
-  Sha256 hash;
-  std::vector<char> copy;
-  for (const Parameter& p : session->model->parameters()) {
-    hash.Update(p.name.data(), p.name.size() + 1);
-    const size_t bytes = static_cast<size_t>(p.master.bytes());
-    if (session->ops->device() == DeviceType::kCpu) {
-      hash.Update(p.master.data, bytes);
-      continue;
-    }
-    copy.resize(bytes);
-    session->ops->ToHost(p.master, copy.data());
-    session->ops->Synchronize();
-    hash.Update(copy.data(), bytes);
-  }
-  return hash.Finish();
-}
-
 CheckpointInfo SaveCheckpoint(Session* session, const std::string& weights_hash) {
   const std::string& dir = session->launch.checkpoint_dir();
   const int32_t attempt = session->launch.attempt();

@@ -8,9 +8,6 @@
 
 namespace coat {
 
-// SHA-256 over names and bytes of all master weights, in order; lower-case hex.
-std::string WeightsHash(Session* session);
-
 // Collective: every rank writes its share, rank 0 commits and then applies retention. Returns what
 // was committed, on every rank (path, bytes and time as rank 0 has them are on rank 0 only).
 // Throws on all ranks alike: Error(kResourceExhausted) when a disk is full or a quota used up

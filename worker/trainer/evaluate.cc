@@ -16,7 +16,6 @@ std::optional<double> Evaluate(Session* session) {
   for (int64_t group = session->rank(); group < groups; group += session->world_size()) {
     model.EvaluateMicrobatch(session->feeder->Upload(samples, group));
   }
-  session->ops->Synchronize();
   session->collectives->AllReduceSum(model.nll());
   float nll = 0;
   session->ops->ToHost(model.nll(), &nll);

@@ -11,6 +11,8 @@
 #include "configs/spec/load.h"
 #include "configs/spec/validate.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/ops/device_info.h"
+#include "worker/trainer/device_choice.h"
 #include "worker/trainer/gang.h"
 #include "worker/trainer/rank_protocol.h"
 #include "worker/trainer/run_report.h"
@@ -128,11 +130,6 @@ Result<RankLaunch> MakeLaunch(const TrainFlags& flags, const JobSpec& spec) {
   return launch;
 }
 
-std::string DeviceOf(const JobSpec& spec, int rank) {
-  return spec.resources().device() == coatrack::v1::DEVICE_KIND_GPU ? "cuda:" + std::to_string(rank)
-                                                                    : "cpu";
-}
-
 // Blocks the signals that Watch answers, and unblocks them at the end.
 class BlockedSignals {
  public:
@@ -180,16 +177,19 @@ int Fail(const Status& status) {
 int RunJob(const TrainFlags& flags, const std::string& trainer_path) {
   const Result<JobSpec> spec = LoadSpec(flags);
   if (!spec.ok()) return Fail(spec.status());
+  const Result<std::vector<std::string>> devices = ChooseDevices(*spec, CountCudaDevices);
+  if (!devices.ok()) return Fail(devices.status());
   Result<RankLaunch> launch = MakeLaunch(flags, *spec);
   if (!launch.ok()) return Fail(launch.status());
   const BlockedSignals signals;
   RunReport report(*spec, flags.quiet);
+  launch->set_device(devices->front());
   report.Begin(*launch);
   const std::string state_dir = fs::path(launch->checkpoint_dir()).parent_path();
   Gang gang;
   for (int rank = 0; rank < launch->world_size(); ++rank) {
     launch->set_rank(rank);
-    launch->set_device(DeviceOf(*spec, rank));
+    launch->set_device((*devices)[static_cast<size_t>(rank)]);
     const Status started = gang.Start(state_dir, *launch, *spec, trainer_path);
     if (!started.ok()) {
       gang.Signal(SIGKILL);

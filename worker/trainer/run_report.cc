@@ -43,7 +43,7 @@ void RunReport::Say(const std::string& line) const {
 void RunReport::Begin(const coatrack::v1::RankLaunch& launch) {
   Say("job " + launch.job_id() + ", attempt " + std::to_string(launch.attempt()) + ": " +
       std::to_string(launch.world_size()) + " ranks of " + std::to_string(launch.threads()) +
-      " threads");
+      " threads, on " + (launch.device() == "cpu" ? "the CPU" : "GPUs"));
   if (!launch.resume_dir().empty()) Say("resuming from " + launch.resume_dir());
   if (!launch.init_dir().empty()) Say("weights from " + launch.init_dir());
 }

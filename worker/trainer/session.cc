@@ -6,6 +6,7 @@
 #include "configs/base/units.h"
 #include "configs/spec/validate.h"
 #include "worker/checkpoint/sha256.h"
+#include "worker/collectives/nccl.h"
 #include "worker/memory/device_memory.h"
 #include "worker/metrics/throughput.h"
 #include "worker/trainer/checkpointing.h"
@@ -48,7 +49,7 @@ void BuildEngine(Session* session) {
   session->ops = CreateOps(launch.device(), std::max(1, launch.threads()));
   const DeviceType device = session->ops->device();
   session->peak_flops =
-      PeakFlops(launch.device(), spec.precision().recipe() != Recipe::RECIPE_BF16);
+      PeakFlops(session->ops->device_name(), spec.precision().recipe() != Recipe::RECIPE_BF16);
   session->plan = MakePlan(spec, launch.rank(), launch.world_size(), device);
   session->planned_bf16 =
       MakePlan(Bf16Counterpart(spec), launch.rank(), launch.world_size(), device).bytes_by_kind;
@@ -123,6 +124,10 @@ std::unique_ptr<Session> BuildSession(const RankLaunch& launch, const JobSpec& s
   BuildEngine(session.get());
   LoadStart(session.get());
   session->collectives = connect();
+  if (session->ops->device() == DeviceType::kCuda) {
+    session->collectives =
+        CreateNcclCollectives(std::move(session->collectives), session->ops->stream());
+  }
   CompareOverRanks(session->collectives.get(), ManifestHash(session->dataset->manifest()),
                    Code::kDataChanged, "the data files (path, size, SHA-256)");
   return session;

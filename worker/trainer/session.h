@@ -58,6 +58,7 @@ struct Session {
   }
 };
 
+// Collectives over host memory. A GPU's tensors then travel by NCCL, which they set up.
 using ConnectFunction = std::function<std::unique_ptr<Collectives>()>;
 
 // Device, plan, arena, data, model, optimizer; then `connect`, so that a rank that cannot load

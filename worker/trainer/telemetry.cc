@@ -9,6 +9,18 @@ namespace {
 
 constexpr const char* kOperandNames[kOperands] = {"activation", "weight", "gradient", "group"};
 
+void AddHealth(const std::string& operand, const std::array<float, 8>& counters,
+               coatrack::v1::StepRecord* record) {
+  const auto health = MakeHealth(operand, counters);
+  if (health) *record->add_health() = *health;
+}
+
+// What lies outside the arena: of the device that holds it, or of this process.
+int64_t OtherBytes(const Session& session) {
+  const auto used = session.ops->device_used_bytes();
+  return std::max<int64_t>(0, used.value_or(ResidentBytes()) - session.arena->bytes());
+}
+
 coatrack::v1::Histogram Expansion(Optimizer* optimizer, bool second_moment) {
   const KHistogram histogram = optimizer->ExpansionK(second_moment);
   return MakeHistogram(histogram.bounds, histogram.counts);
@@ -17,11 +29,7 @@ coatrack::v1::Histogram Expansion(Optimizer* optimizer, bool second_moment) {
 }  // namespace
 
 void ReportMemory(const Session& session, coatrack::v1::StepRecord* record) {
-  // A GPU's arena is not part of the resident bytes of the host.
-  const bool on_host = session.ops->device() == DeviceType::kCpu;
-  const int64_t resident = ResidentBytes() - (on_host ? session.arena->bytes() : 0);
-  SetKindBytes(session.arena->bytes_by_kind(), std::max<int64_t>(0, resident),
-               record->mutable_memory());
+  SetKindBytes(session.arena->bytes_by_kind(), OtherBytes(session), record->mutable_memory());
   SetKindBytes(session.plan.bytes_by_kind, std::nullopt, record->mutable_memory_planned());
   SetKindBytes(session.planned_bf16, std::nullopt, record->mutable_memory_planned_bf16());
 }
@@ -33,8 +41,12 @@ void ReportTelemetry(const Session& session, coatrack::v1::StepRecord* record) {
     std::array<float, 8> counters{};
     session.ops->ToHost(session.model->health(static_cast<Operand>(i)), counters.data());
     session.ops->Synchronize();
-    const auto health = MakeHealth(kOperandNames[i], counters);
-    if (health) *record->add_health() = *health;
+    AddHealth(kOperandNames[i], counters, record);
+  }
+  if (!record->skipped()) {  // else the optimizer sampled nothing
+    const MomentHealth moments = session.optimizer->moment_health();
+    AddHealth("moment_m", moments.m, record);
+    AddHealth("moment_v", moments.v, record);
   }
   *record->mutable_expansion_k_m() = Expansion(session.optimizer.get(), false);
   *record->mutable_expansion_k_v() = Expansion(session.optimizer.get(), true);

@@ -1,14 +1,17 @@
 #include "worker/trainer/train_loop.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "configs/base/error.h"
 #include "worker/metrics/throughput.h"
 #include "worker/trainer/checkpointing.h"
 #include "worker/trainer/evaluate.h"
 #include "worker/trainer/telemetry.h"
+#include "worker/trainer/weights_hash.h"
 
 namespace coat {
 namespace {
@@ -38,6 +41,7 @@ Outcome TrainLoop::Run() {
   } else {
     progress_.Write(BeforeFirstStep());
   }
+  PrepareNext();
   Outcome outcome = Outcome::kCompleted;
   while (session_.state.step < steps_) {
     if (AnyRankStops()) {
@@ -81,20 +85,22 @@ StepRecord TrainLoop::TrainStep() {
   record.set_step(++state.step);
   const bool telemetry = TelemetryDue(state.step);
 
-  const StepBatch batch = session_.feeder->Next(&state.position);
-  const Tensor inverse_count = session_.feeder->UploadInverseCount(batch.valid_targets);
+  std::swap(now_, next_);
+  state.position = now_.next;
+  const Tensor inverse_count = session_.feeder->UploadInverseCount(now_);
   model.SetTelemetry(telemetry);
+  session_.optimizer->SetTelemetry(telemetry);
   model.ResetStep();
-  const int64_t mine = session_.microbatches_per_rank();
-  for (int64_t i = 0; i < mine; ++i) {
-    const Batch microbatch = session_.feeder->Upload(batch.samples, session_.rank() * mine + i);
+  for (int64_t i = 0; i < now_.microbatches; ++i) {
+    const Batch microbatch = session_.feeder->Upload(now_, i);
     model.TrainMicrobatch(microbatch, inverse_count, /*first_of_step=*/i == 0);
   }
   AllReduceStep();
   session_.optimizer->Step(state.step, model.nonfinite(), inverse_count);
   model.WeightsUpdated();
 
-  FillOutcome(batch, &record);
+  PrepareNext();
+  FillOutcome(&record);
   record.set_step_seconds(SecondsSince(start));
   if (session_.peak_flops) {
     record.set_mfu_ratio(MfuRatio(TrainFlopsPerToken(session_.spec), record.tokens(),
@@ -105,16 +111,23 @@ StepRecord TrainLoop::TrainStep() {
   return record;
 }
 
+// Into the memory of the last step, which the device has done with.
+void TrainLoop::PrepareNext() {
+  if (session_.state.step == steps_) return;
+  const int64_t mine = session_.microbatches_per_rank();
+  session_.feeder->Prepare(session_.state.position, session_.rank() * mine, mine, &next_);
+}
+
 // Sums over ranks what the update needs; all ranks get the same bits, so all decide alike.
 void TrainLoop::AllReduceStep() {
   Collectives& collectives = *session_.collectives;
-  session_.ops->Synchronize();
   for (const Tensor& gradient : session_.gradients) collectives.AllReduceSum(gradient);
   collectives.AllReduceSum(session_.model->nonfinite());
   collectives.AllReduceSum(session_.model->nll());
 }
 
-void TrainLoop::FillOutcome(const StepBatch& batch, StepRecord* record) {
+// Waits for the device.
+void TrainLoop::FillOutcome(StepRecord* record) {
   TrainState& state = session_.state;
   float nll = 0;
   session_.ops->ToHost(session_.model->nll(), &nll);
@@ -122,12 +135,11 @@ void TrainLoop::FillOutcome(const StepBatch& batch, StepRecord* record) {
   const bool applied = update.apply != 0;
   state.applied_steps = update.t;
   record->set_applied_steps(update.t);
-  record->set_tokens(static_cast<int64_t>(batch.samples.size()) *
-                     session_.spec.train().sequence_length());
+  record->set_tokens(now_.sequences * session_.spec.train().sequence_length());
   state.tokens_total += record->tokens();
   record->set_tokens_total(state.tokens_total);
-  if (batch.valid_targets > 0) {
-    record->set_loss(static_cast<double>(nll) / static_cast<double>(batch.valid_targets));
+  if (now_.valid_targets > 0) {
+    record->set_loss(static_cast<double>(nll) / static_cast<double>(now_.valid_targets));
     record->set_grad_norm(update.grad_norm);
     state.finite = std::isfinite(nll);
     nonfinite_in_a_row_ = applied ? 0 : nonfinite_in_a_row_ + 1;
@@ -160,7 +172,10 @@ void TrainLoop::EvaluateInto(StepRecord* record) {
 }
 
 void TrainLoop::HashWeights() {
-  weights_hash_ = WeightsHash(&session_);
+  if (hashed_step_ == session_.state.step) return;
+  hashed_step_ = session_.state.step;
+  weights_hash_ = WeightsHash(session_.model->parameters(), session_.ops.get(),
+                              std::max(1, session_.launch.threads()));
   CompareOverRanks(session_.collectives.get(), weights_hash_, Code::kInternal,
                    "step " + std::to_string(session_.state.step) + ": the weights");
 }

@@ -19,6 +19,11 @@ inline constexpr int64_t kMaxNonfiniteSteps = 100;
 // Runs from session->state.step to train.steps. What ranks do together, and its order, is the same
 // on all of them: a request to stop any rank, seen between two steps, stops all after the same
 // step, with a checkpoint. Records: one a step; step 0 carries the validation loss before training.
+//
+// A step is queued on the device without waiting; while the device works on it the host prepares
+// the samples of the next one, and only then waits for this one's loss and norm. The position in
+// the data moves when a step takes its samples, so what is prepared but not trained on is not
+// counted: a checkpoint, a resume and the order of the samples don't notice.
 class TrainLoop {
  public:
   // `stop` may be set by any thread at any time. All arguments outlive the loop.
@@ -31,8 +36,9 @@ class TrainLoop {
  private:
   coatrack::v1::StepRecord BeforeFirstStep();
   coatrack::v1::StepRecord TrainStep();
+  void PrepareNext();
   void AllReduceStep();
-  void FillOutcome(const StepBatch& batch, coatrack::v1::StepRecord* record);
+  void FillOutcome(coatrack::v1::StepRecord* record);
   bool AnyRankStops();
   void EvaluateInto(coatrack::v1::StepRecord* record);
   void HashWeights();
@@ -47,8 +53,10 @@ class TrainLoop {
   const std::atomic<bool>& stop_;
   const int64_t steps_;
   const int64_t first_step_;  // of this attempt
+  PreparedStep now_, next_;   // what the device works on, and what comes then
   int64_t nonfinite_in_a_row_ = 0;
   int64_t saved_step_ = -1;
+  int64_t hashed_step_ = -1;
   std::string weights_hash_;
 };
 

@@ -42,6 +42,36 @@ TEST(BatchFeeder, MicrobatchIsItsSequencesOneAfterAnother) {
   });
 }
 
+TEST(BatchFeeder, PreparedStepIsTheSameStep) {
+  const TempDir dir;
+  JobSpec spec = TinyJob(dir.path());
+  WorldOptions options;
+  options.data_root = dir.path();
+  WithSessions(spec, options, [](Session* session) {
+    BatchFeeder& feeder = *session->feeder;
+    PreparedStep step;
+    DataPosition position;
+    for (int i = 0; i < 3; ++i) {  // the memory is used again
+      const DataPosition begin = position;
+      const StepBatch batch = feeder.Next(&position);
+      feeder.Prepare(begin, 1, 2, &step);
+      EXPECT_EQ(step.sequences, 4);
+      EXPECT_EQ(step.valid_targets, batch.valid_targets);
+      EXPECT_EQ(step.next.index, position.index);
+      EXPECT_EQ(step.microbatches, 2);
+      EXPECT_EQ(*feeder.UploadInverseCount(step).as<float>(), 1.0f / 64);
+      const Batch prepared = feeder.Upload(step, 1);
+      const std::vector<int32_t> tokens = Content(prepared.tokens);
+      const std::vector<int32_t> targets = Content(prepared.targets);
+      const std::vector<int32_t> order = Content(prepared.order);
+      const Batch expected = feeder.Upload(batch.samples, 2);
+      EXPECT_EQ(tokens, Content(expected.tokens));
+      EXPECT_EQ(targets, Content(expected.targets));
+      EXPECT_EQ(order, Content(expected.order));
+    }
+  });
+}
+
 TEST(BatchFeeder, MissingSequencesAreIgnoredTargets) {
   const TempDir dir;
   JobSpec spec = TinyJob(dir.path());

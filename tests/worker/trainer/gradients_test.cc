@@ -46,7 +46,8 @@ StepOne RunStepOne(const JobSpec& spec, const std::string& data_root, int world_
     for (int64_t i = 0; i < mine; ++i) {
       const int64_t number = session->rank() * mine + i;
       session->model->ResetStep();
-      session->model->TrainMicrobatch(session->feeder->Upload(batch.samples, number), inverse, true);
+      session->model->TrainMicrobatch(session->feeder->Upload(batch.samples, number), inverse,
+                                      true);
       const std::lock_guard lock(mutex);
       result.nll[number] = *session->model->nll().as<float>();
     }

@@ -11,6 +11,7 @@
 #include "tests/support/process.h"
 #include "tests/worker/trainer/tiny_world.h"
 #include "worker/checkpoint/checkpoint.h"
+#include "worker/ops/device_info.h"
 #include "worker/trainer/rank_protocol.h"
 
 namespace coat {
@@ -165,6 +166,17 @@ TEST_F(LauncherTest, ModelThatDoesNotFitIsNotACrash) {
   const Finished run = RunProgram(Command({}));
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.err, HasSubstr("failed (out_of_device_memory): "));
+}
+
+TEST_F(LauncherTest, GpuJobWithoutEnoughGpusNamesTheRemedy) {
+  const Result<int> gpus = CountCudaDevices();
+  const std::string ranks = std::to_string(gpus.ok() ? *gpus + 1 : 1);
+  const Finished run = RunProgram(Command(
+      {"--set=resources.device=gpu", "--set=train.global_batch=" + ranks, "--nproc", ranks}));
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr("resources."));
+  EXPECT_THAT(run.err, HasSubstr("--set resources.device=cpu"));
+  EXPECT_FALSE(fs::exists(out()));  // nothing was started
 }
 
 TEST_F(LauncherTest, BadJobNamesFileAndLine) {

@@ -255,7 +255,8 @@ TEST_F(TrainLoopTest, RecordsCarryTelemetryAndMemory) {
       EXPECT_GT(health.relative_error(), 0) << health.operand();
       EXPECT_LT(health.relative_error(), 0.1) << health.operand();
     }
-    EXPECT_THAT(operands, ::testing::ElementsAre("activation", "weight", "gradient", "group"));
+    EXPECT_THAT(operands, ::testing::ElementsAre("activation", "weight", "gradient", "group",
+                                                 "moment_m", "moment_v"));
     EXPECT_GT(record.expansion_k_m().counts_size(), 0);
     EXPECT_EQ(record.optimizer_state(), "fp8_dre e4m3/e4m3");
     ASSERT_EQ(record.memory_size(), kMemoryKinds + 1);
