@@ -41,7 +41,8 @@ void Declare(CLI::App* app, Flags* flags) {
 std::vector<std::string> Overrides(const Flags& flags) {
   std::vector<std::string> overrides = flags.set;
   const auto add = [&](const char* field, const std::string& value) {
-    if (!value.empty()) overrides.push_back(std::string(field) + "=" + nlohmann::json(value).dump());
+    if (!value.empty())
+      overrides.push_back(std::string(field) + "=" + nlohmann::json(value).dump());
   };
   add("listen", flags.listen);
   add("health_listen", flags.health_listen);

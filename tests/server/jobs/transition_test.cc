@@ -30,9 +30,8 @@ TEST(TransitionTest, NothingLeavesATerminalState) {
 }
 
 TEST(TransitionTest, EveryLiveStateCanBeStopped) {
-  for (const auto state :
-       {coatrack::v1::JOB_STATE_STARTING, coatrack::v1::JOB_STATE_RUNNING,
-        coatrack::v1::JOB_STATE_RECOVERING}) {
+  for (const auto state : {coatrack::v1::JOB_STATE_STARTING, coatrack::v1::JOB_STATE_RUNNING,
+                           coatrack::v1::JOB_STATE_RECOVERING}) {
     EXPECT_EQ(NextState(state, Trigger::kStopAsked), coatrack::v1::JOB_STATE_STOPPING);
   }
   EXPECT_EQ(NextState(coatrack::v1::JOB_STATE_PENDING, Trigger::kCancelled),

@@ -42,10 +42,10 @@ TEST(StallTest, ALongLoadIsNoStall) {
 TEST(StallTest, RanksThatFinishNinetySecondsApartAreNotHung) {
   RankProgress ended = Rank(0, PHASE_STEP, 100, 900, 90'000);
   ended.ended = true;
-  EXPECT_FALSE(FindStall({ended, Rank(1, PHASE_DONE, 100, 900, 90'000),
-                          Rank(2, PHASE_STEP, 99, 899, 500)},
-                         {0.1}, kLimits)
-                   .has_value());
+  EXPECT_FALSE(
+      FindStall({ended, Rank(1, PHASE_DONE, 100, 900, 90'000), Rank(2, PHASE_STEP, 99, 899, 500)},
+                {0.1}, kLimits)
+          .has_value());
 }
 
 }  // namespace
