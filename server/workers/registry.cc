@@ -87,6 +87,9 @@ Result<Registry::Heard> Registry::Hear(const coatrack::v1::SyncRequest& request,
   for (const auto& rank : request.ranks()) {
     if (rank.state() == coatrack::v1::RANK_STATE_RUNNING) worker.busy_devices.insert(rank.device());
   }
+  for (const auto& device : request.devices()) {  // a process may outlive its rank's record
+    if (!device.job_id().empty()) worker.busy_devices.insert(device.id());
+  }
   UpdateState(&worker);
   return heard;
 }

@@ -41,7 +41,7 @@ struct WorkerRecord {
   std::vector<coatrack::v1::Device> devices;
   std::vector<coatrack::v1::StorageRoot> roots;
   std::map<std::string, std::string> labels;
-  std::set<std::string> busy_devices;  // devices with a running rank in the last report
+  std::set<std::string> busy_devices;  // with a running rank, or not clean, in the last report
   std::set<std::string> jobs;          // ids of live jobs with ranks placed here
   uint64_t revision = 0;               // of the desired state
   uint64_t applied_revision = 0;       // last reported

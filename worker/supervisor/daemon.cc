@@ -19,22 +19,49 @@ constexpr char kSocketFile[] = "/daemon.sock";
 
 std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
-Result<std::vector<coatrack::v1::Device>> OfferDevices(const coatrack::v1::WorkerConfig& config) {
+// Null when there is no GPU, which is said once.
+std::unique_ptr<GpuDriver> FindGpuDriver() {
+  auto driver = LoadNvml();
+  Status status = driver.status();
+  if (driver.ok()) {
+    const Result<std::vector<Gpu>> gpus = driver.value()->List();
+    if (gpus.ok() && !gpus->empty()) return std::move(driver).value();
+    status = gpus.ok() ? Status(Code::kNotFound, "the driver lists none") : gpus.status();
+  }
+  spdlog::info("no GPU to offer ({}); offering CPUs alone", status.message());
+  return nullptr;
+}
+
+Result<std::vector<coatrack::v1::Device>> OfferDevices(const coatrack::v1::WorkerConfig& config,
+                                                       GpuDriver* driver) {
   ASSIGN_OR_RETURN(const HostLimits limits, ReadHostLimits(""));
   ASSIGN_OR_RETURN(std::vector<coatrack::v1::Device> devices,
                    OfferCpuSlots(limits, config.cpu_slots(), config.reserve_bytes()));
-  ASSIGN_OR_RETURN(const std::vector<coatrack::v1::Device> gpus, OfferGpus(config.reserve_bytes()));
+  if (driver == nullptr) return devices;
+  ASSIGN_OR_RETURN(const std::vector<coatrack::v1::Device> gpus,
+                   OfferGpus(limits, driver, config.reserve_bytes()));
   devices.insert(devices.end(), gpus.begin(), gpus.end());
   return devices;
+}
+
+std::vector<std::string> GpuIds(const std::vector<coatrack::v1::Device>& devices) {
+  std::vector<std::string> ids;
+  for (const auto& device : devices) {
+    if (device.kind() == coatrack::v1::DEVICE_KIND_GPU) ids.push_back(device.id());
+  }
+  return ids;
 }
 
 }  // namespace
 
 Daemon::Daemon(coatrack::v1::WorkerConfig config, std::unique_ptr<StateDir> state,
-               std::vector<StorageRootDir> roots, std::vector<coatrack::v1::Device> devices)
+               std::vector<StorageRootDir> roots, std::unique_ptr<GpuDriver> gpu_driver,
+               std::vector<coatrack::v1::Device> devices)
     : config_(std::move(config)),
       incarnation_(NewUuid()),
       devices_(std::move(devices)),
+      gpu_driver_(std::move(gpu_driver)),
+      gpu_watch_(gpu_driver_.get(), GpuIds(devices_), config_.state_dir()),
       roots_(std::move(roots)),
       state_(std::move(state)) {
   LaunchContext context;
@@ -52,9 +79,10 @@ Daemon::Daemon(coatrack::v1::WorkerConfig config, std::unique_ptr<StateDir> stat
 Result<std::unique_ptr<Daemon>> Daemon::Start(const coatrack::v1::WorkerConfig& config) {
   ASSIGN_OR_RETURN(std::unique_ptr<StateDir> state, StateDir::Open(config.state_dir()));
   ASSIGN_OR_RETURN(std::vector<StorageRootDir> roots, OpenStorageRoots(config));
-  ASSIGN_OR_RETURN(std::vector<coatrack::v1::Device> devices, OfferDevices(config));
-  std::unique_ptr<Daemon> daemon(
-      new Daemon(config, std::move(state), std::move(roots), std::move(devices)));
+  std::unique_ptr<GpuDriver> driver = FindGpuDriver();
+  ASSIGN_OR_RETURN(std::vector<coatrack::v1::Device> devices, OfferDevices(config, driver.get()));
+  std::unique_ptr<Daemon> daemon(new Daemon(config, std::move(state), std::move(roots),
+                                            std::move(driver), std::move(devices)));
   RETURN_IF_ERROR(daemon->Bind());
   RETURN_IF_ERROR(daemon->WritePorts());
   daemon->Run();
@@ -86,6 +114,10 @@ void Daemon::Run() {
   supervisor_->set_send_stop([this](const RankId& id, coatrack::v1::StopMode mode) {
     return socket_->SendStop(id, mode);
   });
+  supervisor_->set_device_remnants([this] {
+    gpu_watch_.Poll();
+    return gpu_watch_.Holders();
+  });
   supervisor_->set_on_urgent([this] { sync_->Wake(); });
   supervisor_->set_on_new_epoch([this] { socket_->PutAgain(); });
   const auto tick = [this](int interval_ms, std::function<void()> work) {
@@ -96,6 +128,7 @@ void Daemon::Run() {
   tick(kPushIntervalMs, [this] { logs_->Push(); });
   tick(kHousekeepingMs, [this] {
     socket_->DropGoneGangs();
+    if (gpu_watch_.Poll()) sync_->Wake();  // a GPU has become free
     health_->SetReady(sync_->connected() && !supervisor_->draining());
   });
   sync_thread_ = std::thread([this] { sync_->Run(); });

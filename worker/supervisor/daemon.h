@@ -8,6 +8,7 @@
 
 #include "coatrack/v1/daemon_config.pb.h"
 #include "configs/base/clock.h"
+#include "worker/supervisor/gpu_watch.h"
 #include "worker/supervisor/health_server.h"
 #include "worker/supervisor/identity.h"
 #include "worker/supervisor/metrics_page.h"
@@ -44,7 +45,8 @@ class Daemon {
 
  private:
   Daemon(coatrack::v1::WorkerConfig config, std::unique_ptr<StateDir> state,
-         std::vector<StorageRootDir> roots, std::vector<coatrack::v1::Device> devices);
+         std::vector<StorageRootDir> roots, std::unique_ptr<GpuDriver> gpu_driver,
+         std::vector<coatrack::v1::Device> devices);
   Status Bind();
   Status WritePorts() const;
   void Run();
@@ -54,6 +56,8 @@ class Daemon {
   const coatrack::v1::WorkerConfig config_;
   const std::string incarnation_;
   const std::vector<coatrack::v1::Device> devices_;
+  const std::unique_ptr<GpuDriver> gpu_driver_;  // null: no GPUs
+  GpuWatch gpu_watch_;
   const std::vector<StorageRootDir> roots_;
   const std::unique_ptr<StateDir> state_;
   const SystemClock clock_;

@@ -3,11 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <fstream>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -16,9 +13,6 @@
 
 namespace coat {
 namespace {
-
-constexpr char kGpuQuery[] =
-    "nvidia-smi --query-gpu=uuid,memory.total,name --format=csv,noheader,nounits 2>/dev/null";
 
 std::optional<std::string> ReadLine(const std::string& path) {
   std::ifstream file(path);
@@ -107,12 +101,6 @@ int CgroupCpus(const std::string& root) {
   return static_cast<int>(cpus);
 }
 
-std::string Trim(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 }  // namespace
 
 Result<HostLimits> ReadHostLimits(const std::string& root) {
@@ -156,47 +144,25 @@ Result<std::vector<coatrack::v1::Device>> OfferCpuSlots(const HostLimits& limits
   return devices;
 }
 
-Result<std::vector<coatrack::v1::Device>> ParseGpuList(std::string_view text,
-                                                       int64_t reserve_bytes) {
+Result<std::vector<coatrack::v1::Device>> OfferGpus(const HostLimits& limits, GpuDriver* driver,
+                                                    int64_t reserve_bytes) {
   std::vector<coatrack::v1::Device> devices;
-  std::istringstream lines{std::string(text)};
-  std::string line;
-  while (std::getline(lines, line)) {
-    if (Trim(line).empty()) continue;
-    std::istringstream fields(line);
-    std::string id;
-    std::string mib_text;
-    std::string model;
-    std::getline(fields, id, ',');
-    std::getline(fields, mib_text, ',');
-    std::getline(fields, model);
-    std::istringstream number(mib_text);
-    int64_t mib = 0;
-    if (!(number >> mib) || mib * kMiB <= reserve_bytes || Trim(id).empty()) {
-      return Status(Code::kInvalidArgument, "nvidia-smi: cannot offer the GPU of line \"" + line +
-                                                "\"; expected uuid, MiB above the reserve, name");
+  ASSIGN_OR_RETURN(const std::vector<Gpu> gpus, driver->List());
+  for (const Gpu& gpu : gpus) {
+    const int64_t bytes = gpu.total_bytes - gpu.reserved_bytes - reserve_bytes;
+    if (bytes <= 0) {
+      return Status(Code::kInvalidArgument, "reserve_bytes: " + FormatBytes(reserve_bytes) +
+                                                " leave nothing of GPU " + gpu.uuid + " with " +
+                                                FormatBytes(gpu.total_bytes) + "; reserve less");
     }
     coatrack::v1::Device& device = devices.emplace_back();
-    device.set_id(Trim(id));
+    device.set_id(gpu.uuid);
     device.set_kind(coatrack::v1::DEVICE_KIND_GPU);
-    device.set_total_bytes(mib * kMiB - reserve_bytes);
-    device.set_model(Trim(model));
-    device.set_threads(1);
+    device.set_total_bytes(bytes);
+    device.set_model(gpu.model);
+    device.set_threads(std::max(1, limits.cpus / static_cast<int>(gpus.size())));
   }
   return devices;
-}
-
-Result<std::vector<coatrack::v1::Device>> OfferGpus(int64_t reserve_bytes) {
-  std::string text;
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(kGpuQuery, "re"), &pclose);
-  if (!pipe) return std::vector<coatrack::v1::Device>();
-  std::array<char, 4096> buffer{};
-  size_t count = 0;
-  while ((count = fread(buffer.data(), 1, buffer.size(), pipe.get())) > 0) {
-    text.append(buffer.data(), count);
-  }
-  if (text.rfind("GPU-", 0) != 0) return std::vector<coatrack::v1::Device>();  // "No devices ..."
-  return ParseGpuList(text, reserve_bytes);
 }
 
 }  // namespace coat

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "coatrack/v1/job_service.pb.h"
 #include "configs/base/status.h"
+#include "worker/supervisor/gpu_driver.h"
 
 namespace coat {
 
@@ -26,12 +26,10 @@ Result<HostLimits> ReadHostLimits(const std::string& root);
 Result<std::vector<coatrack::v1::Device>> OfferCpuSlots(const HostLimits& limits, int slots,
                                                         int64_t reserve_bytes);
 
-// GPUs from the text of `nvidia-smi --query-gpu=uuid,memory.total,name --format=csv,noheader,
-// nounits` (MiB): id the UUID, total_bytes less `reserve_bytes` for its context.
-Result<std::vector<coatrack::v1::Device>> ParseGpuList(std::string_view text,
-                                                       int64_t reserve_bytes);
-
-// Asks the driver's tool; an empty list when the host has none.
-Result<std::vector<coatrack::v1::Device>> OfferGpus(int64_t reserve_bytes);
+// Every GPU of the driver: id its UUID; bytes its total less what driver and firmware keep and less
+// `reserve_bytes` for a rank's context and libraries; an equal share of limits.cpus as threads.
+// kInvalidArgument when the reserve leaves nothing; kFailedPrecondition of the driver.
+Result<std::vector<coatrack::v1::Device>> OfferGpus(const HostLimits& limits, GpuDriver* driver,
+                                                    int64_t reserve_bytes);
 
 }  // namespace coat

@@ -44,6 +44,9 @@ class Supervisor {
   void set_on_new_epoch(std::function<void()> on_new_epoch) {
     on_new_epoch_ = std::move(on_new_epoch);
   }
+  // Device -> job of processes that outlived what is known of their rank.
+  using DeviceRemnants = std::function<std::map<std::string, std::string>()>;
+  void set_device_remnants(DeviceRemnants remnants) { device_remnants_ = std::move(remnants); }
   // Takes over every rank directory below the state directory; returns how many.
   int Adopt();
 
@@ -80,7 +83,7 @@ class Supervisor {
   bool HasAttempt(const std::string& job_id, int attempt) const;  // any rank alive
 
   std::vector<RankSeries> Series() const;
-  // The job that holds a device; empty: free.
+  // The job that holds a device: by a living rank, or a process left on it. Not listed: free.
   std::map<std::string, std::string> DeviceHolders() const;
 
  private:
@@ -109,6 +112,7 @@ class Supervisor {
   SendStop send_stop_;
   std::function<void()> on_urgent_;
   std::function<void()> on_new_epoch_;
+  DeviceRemnants device_remnants_;
   CheckpointListing checkpoints_;  // of the thread that fills reports
 
   mutable std::mutex mutex_;

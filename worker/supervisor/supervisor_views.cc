@@ -75,8 +75,9 @@ std::vector<RankSeries> Supervisor::Series() const {
 }
 
 std::map<std::string, std::string> Supervisor::DeviceHolders() const {
-  const std::lock_guard lock(mutex_);
   std::map<std::string, std::string> holders;
+  if (device_remnants_) holders = device_remnants_();
+  const std::lock_guard lock(mutex_);
   for (const auto& [id, entry] : ranks_) {
     if (entry.alive() && !entry.device().empty()) holders[entry.device()] = id.job_id;
   }

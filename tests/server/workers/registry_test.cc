@@ -45,6 +45,15 @@ TEST_F(RegistryTest, SilenceIsUnreachableThenLost) {
   EXPECT_TRUE(registry_.Expire(options_.lease_ms + options_.lost_after_ms + 2).empty());
 }
 
+TEST_F(RegistryTest, ADeviceIsBusyUntilTheWorkerCallsItClean) {
+  SyncRequest request = From("w");
+  request.mutable_devices(0)->set_job_id("ended");  // its ranks are gone, a process is not
+  Hear(request, 0);
+  EXPECT_EQ(registry_.Find("w")->busy_devices, std::set<std::string>{"cpu:0"});
+  Hear(From("w"), 1);
+  EXPECT_TRUE(registry_.Find("w")->busy_devices.empty());
+}
+
 TEST_F(RegistryTest, WhoComesBackMustBeCleanBeforeItIsOfferedWork) {
   Hear(From("w"), 0);
   registry_.Expire(options_.lease_ms + 1);

@@ -78,21 +78,33 @@ TEST(OfferCpuSlots, ASlotHasAtLeastOneThread) {
   EXPECT_EQ((*OfferCpuSlots({8 * kGiB, 1}, 3, 0))[2].threads(), 1);
 }
 
-TEST(ParseGpuList, ReadsTheDriversTable) {
-  const auto devices =
-      ParseGpuList("GPU-1a, 81559, NVIDIA H100\nGPU-2b, 81559, NVIDIA H100\n", kGiB);
+class TwoGpus final : public GpuDriver {
+ public:
+  Result<std::vector<Gpu>> List() override {
+    return std::vector<Gpu>{{"GPU-1a", "NVIDIA H200", 100 * kGiB, kGiB},
+                            {"GPU-2b", "NVIDIA H200", 100 * kGiB, kGiB}};
+  }
+  Result<std::vector<pid_t>> Processes(const std::string&) override { return std::vector<pid_t>(); }
+};
+
+TEST(OfferGpus, OffersWhatDriverAndContextLeave) {
+  TwoGpus driver;
+  const auto devices = OfferGpus({8 * kGiB, 16}, &driver, kGiB / 2);
   ASSERT_TRUE(devices.ok()) << devices.status().message();
   ASSERT_EQ(devices->size(), 2);
   EXPECT_EQ((*devices)[0].id(), "GPU-1a");
-  EXPECT_EQ((*devices)[0].model(), "NVIDIA H100");
-  EXPECT_EQ((*devices)[0].total_bytes(), 81559 * kMiB - kGiB);
-  EXPECT_EQ((*devices)[0].kind(), coatrack::v1::DEVICE_KIND_GPU);
+  EXPECT_EQ((*devices)[1].id(), "GPU-2b");
+  EXPECT_EQ((*devices)[1].kind(), coatrack::v1::DEVICE_KIND_GPU);
+  EXPECT_EQ((*devices)[1].total_bytes(), 99 * kGiB - kGiB / 2);
+  EXPECT_EQ((*devices)[1].model(), "NVIDIA H200");
+  EXPECT_EQ((*devices)[1].threads(), 8);
 }
 
-TEST(ParseGpuList, NamesTheLineItCannotRead) {
-  const auto devices = ParseGpuList("GPU-1a, [N/A], NVIDIA\n", kGiB);
+TEST(OfferGpus, NamesTheGpuThatHasNothingLeft) {
+  TwoGpus driver;
+  const auto devices = OfferGpus({8 * kGiB, 16}, &driver, 99 * kGiB);
   ASSERT_FALSE(devices.ok());
-  EXPECT_NE(devices.status().message().find("[N/A]"), std::string::npos);
+  EXPECT_NE(devices.status().message().find("GPU-1a"), std::string::npos);
 }
 
 }  // namespace
