@@ -10,8 +10,7 @@ Result<int> CountCudaDevices() {
   if (status == cudaSuccess && count > 0) return count;
   return Status(Code::kFailedPrecondition,
                 std::string("this machine has no GPU that CUDA can use (") +
-                    cudaGetErrorString(status == cudaSuccess ? cudaErrorNoDevice : status) +
-                    "); is the driver installed?");
+                    cudaGetErrorString(status == cudaSuccess ? cudaErrorNoDevice : status) + ")");
 }
 
 std::string CudaOps::device_name() const {
