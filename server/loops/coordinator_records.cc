@@ -58,7 +58,15 @@ void Coordinator::PushRecords(const coatrack::v1::PushRecordsRequest& request,
     if (!ended) return Later([done, status = record.status()] { done(status); });
   } else if (const WorkerRecord* worker = registry_.Find(request.worker());
              worker != nullptr && worker->incarnation != request.incarnation()) {
-    return Later([done] { done(Status(Code::kAborted, "another incarnation of the worker")); });
+    // An incarnation that has not reported yet (to this coordinator) is told to try again: were it
+    // refused, the records of a rank that ended meanwhile would be given up.
+    const auto& retired = worker->retired;
+    const bool replaced =
+        std::find(retired.begin(), retired.end(), request.incarnation()) != retired.end();
+    const Status status(replaced ? Code::kAborted : Code::kUnavailable,
+                        replaced ? "a newer incarnation of the worker has reported"
+                                 : "this incarnation of the worker has not reported yet");
+    return Later([done, status] { done(status); });
   }
   int64_t& offset = record_offsets_[{key.job_id(), key.attempt(), key.rank()}];
   if (request.next_offset() != 0 && request.next_offset() <= offset) {

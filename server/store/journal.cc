@@ -223,11 +223,11 @@ Result<LogChunk> Journal::DoReadLog(const LogKey& key, int64_t offset, int64_t m
   chunk.offset = offset;
   if (found == files.logs.end()) return chunk;
   const Log& log = found->second;
-  for (const auto& [at, wall_ms] : log.arrivals) {
-    if (wall_ms >= since_ms) break;
-    chunk.offset = std::max(chunk.offset, at);
+  const auto recent = std::find_if(log.arrivals.begin(), log.arrivals.end(),
+                                   [&](const auto& arrival) { return arrival.second >= since_ms; });
+  if (recent != log.arrivals.begin()) {
+    chunk.offset = std::max(offset, recent == log.arrivals.end() ? log.end : recent->first);
   }
-  if (!log.arrivals.empty() && log.arrivals.back().second < since_ms) chunk.offset = log.end;
   if (chunk.offset < log.start) {
     chunk.offset = log.start;
     chunk.truncated = true;

@@ -78,6 +78,11 @@ Result<coatrack::v1::RankLaunch> MakeLaunch(const LaunchContext& context,
 
 Status LaunchRank(const LaunchContext& context, const coatrack::v1::DesiredRank& desired) {
   ASSIGN_OR_RETURN(const coatrack::v1::RankLaunch launch, MakeLaunch(context, desired));
+  // Gone since the coordinator heard of it: it will name a newer one with the next report.
+  for (const std::string& needed : {launch.resume_dir(), launch.init_dir()}) {
+    if (needed.empty() || std::filesystem::is_directory(needed)) continue;
+    return {Code::kNotFound, "checkpoint " + needed + " is not there (any more)"};
+  }
   const std::string dir =
       RankDir(context.state_dir, launch.job_id(), launch.attempt(), launch.rank());
   RETURN_IF_ERROR(WriteDesired(dir, desired));

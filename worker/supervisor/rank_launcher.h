@@ -27,6 +27,7 @@ Result<coatrack::v1::RankLaunch> MakeLaunch(const LaunchContext& context,
 
 // Writes the rank's directory and starts it; blocks for some disk syncs. The directory also
 // receives desired.json: the coordinator's order, from which a later daemon knows device and root.
+// kNotFound also when the checkpoint to start from is gone.
 Status LaunchRank(const LaunchContext& context, const coatrack::v1::DesiredRank& desired);
 
 // What LaunchRank remembered of the order (without the spec). kNotFound, kDataLoss.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 #include "worker/supervisor/session_kill.h"
 #include "worker/trainer/rank_protocol.h"
@@ -23,7 +24,7 @@ Supervisor::Supervisor(LaunchContext context, StateDir* state, const Clock* cloc
       send_stop_([](const RankId&, coatrack::v1::StopMode) { return false; }),
       on_urgent_([] {}),
       on_new_epoch_([] {}),
-      checkpoints_(context_.roots) {}
+      checkpoints_(context_.roots, clock) {}
 
 std::string Supervisor::DirOf(const RankId& id) const {
   return RankDir(context_.state_dir, id.job_id, id.attempt, id.rank);
@@ -43,7 +44,7 @@ int Supervisor::Adopt() {
 }
 
 void Supervisor::FillReport(coatrack::v1::SyncRequest* request) {
-  std::set<CheckpointListing::Job> jobs;
+  std::set<std::string> jobs;
   {
     const std::lock_guard lock(mutex_);
     request->set_epoch(state_->epoch());
@@ -52,7 +53,7 @@ void Supervisor::FillReport(coatrack::v1::SyncRequest* request) {
     request->set_drain_reason(drain_reason_);
     for (const auto& [id, entry] : ranks_) {
       entry.FillReport(clock_->SteadyMs(), request->add_ranks());
-      if (!entry.root_uuid().empty()) jobs.emplace(entry.root_uuid(), id.job_id);
+      if (!entry.root_uuid().empty()) jobs.insert(id.job_id);
     }
   }
   checkpoints_.Fill(jobs, request);
@@ -97,7 +98,11 @@ bool Supervisor::Apply(const coatrack::v1::SyncResponse& response) {
     PrepareLaunches(std::move(actions.launch), &todo);
     SetDemands(response, new_epoch);
   }
-  if (new_epoch) on_new_epoch_();
+  checkpoints_.Confirm();
+  if (new_epoch) {
+    checkpoints_.Forget();
+    on_new_epoch_();
+  }
   Carry(todo);
   const std::lock_guard lock(mutex_);
   applied_revision_ = response.revision();
@@ -198,10 +203,10 @@ void Supervisor::FailLaunch(const RankId& id, const std::string& why) {
   exit.set_reason(coatrack::v1::REASON_LAUNCH_FAILED);
   exit.set_message(why);
   exit.mutable_time()->set_seconds(clock_->WallMs() / 1000);
-  // A later daemon reads it there; without a folder (bad name, full disk) this one reports it.
-  if (const Status status = WriteExit(DirOf(id), exit); !status.ok()) {
-    spdlog::warn("{}", status.message());
-  }
+  // A later daemon reads it there; where there is no folder, nothing is left to be explained.
+  const std::string dir = DirOf(id);
+  const Status status = std::filesystem::exists(dir) ? WriteExit(dir, exit) : Status();
+  if (!status.ok()) spdlog::warn("{}", status.message());
   const std::lock_guard lock(mutex_);
   ranks_.at(id).Fail(exit);
 }
