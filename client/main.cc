@@ -25,6 +25,15 @@ coat::Terminal Describe(int fd) {
   return terminal;
 }
 
+coat::ScreenSize OutSize() {
+  coat::ScreenSize screen;
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return screen;
+  if (size.ws_col > 0) screen.columns = size.ws_col;
+  if (size.ws_row > 0) screen.rows = size.ws_row;
+  return screen;
+}
+
 int64_t NowSeconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -45,6 +54,7 @@ int main(int argc, char** argv) {
   if (isatty(STDIN_FILENO) != 0) host.in_kind = coat::Terminal::Kind::kScreen;
   host.config_path = coat::ExpandHome("~/.config/coatrack/config.yaml");
   host.server = server == nullptr ? "" : server;
+  host.screen_size = OutSize;
   host.now_s = NowSeconds;
   return coat::RunCoat({argv + 1, argv + argc}, host);
 }

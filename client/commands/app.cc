@@ -31,7 +31,8 @@ void AddOutput(CLI::App* verb, OutputFormat* format) {
                                                        {"yaml", OutputFormat::kYaml},
                                                        {"name", OutputFormat::kName}};
   verb->add_option("-o,--output", *format, "Form of what is printed")
-      ->transform(CLI::CheckedTransformer(formats))
+      // Its own description lists numbers.
+      ->transform(CLI::CheckedTransformer(formats).description(""))
       ->type_name("table|wide|json|yaml|name");
 }
 
@@ -55,9 +56,11 @@ void BuildApp(CLI::App* app, GlobalOptions* options, Action* action) {
   AddRun(app, action);
   AddList(app, action);
   AddDescribe(app, action);
+  AddEvents(app, action);
   AddWatch(app, action);
   AddLogs(app, action);
   AddMetrics(app, action);
+  // R
   AddCancel(app, action);
   AddKill(app, action);
   AddWait(app, action);

@@ -30,6 +30,7 @@ struct Host {
   std::ostream* out = nullptr;
   std::ostream* err = nullptr;
   Terminal out_terminal;
+  std::function<ScreenSize()> screen_size;  // of `out` as it is now, if that is a screen
   Terminal err_terminal;
   Terminal::Kind in_kind = Terminal::Kind::kFile;
   std::string config_path;  // of a ClientConfig; need not exist

@@ -2,6 +2,7 @@
 #include <ostream>
 #include <vector>
 
+#include "client/commands/load.h"
 #include "client/commands/verbs.h"
 #include "client/render/job_view.h"
 #include "configs/spec/writer.h"
@@ -10,25 +11,11 @@ namespace coat {
 namespace {
 
 using coatrack::v1::Job;
-using coatrack::v1::JobEvent;
 
 struct Options {
   std::string job;
   OutputFormat format = OutputFormat::kTable;
 };
-
-// All events, over as many calls as it takes.
-Result<std::vector<JobEvent>> LoadEvents(JobClient* client, const std::string& job) {
-  std::vector<JobEvent> events;
-  coatrack::v1::ListEventsRequest request;
-  request.set_job(job);
-  for (;;) {
-    ASSIGN_OR_RETURN(const auto page, client->ListEvents(request));
-    for (const JobEvent& event : page.events()) events.push_back(event);
-    if (!page.more() || page.events_size() == 0) return events;
-    request.set_after_sequence(events.back().sequence());
-  }
-}
 
 int Describe(Context& context, const Options& options) {
   const auto client = context.Connect();

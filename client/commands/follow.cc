@@ -1,9 +1,10 @@
 #include "client/commands/follow.h"
 
 #include <algorithm>
-#include <thread>
+#include <optional>
 
 #include "client/commands/progress_view.h"
+#include "client/commands/record_stream.h"
 #include "client/render/job_view.h"
 
 namespace coat {
@@ -45,22 +46,13 @@ Result<Job> FollowJob(Context& context, const std::string& job, CancelToken* can
 Result<Job> FollowWithProgress(Context& context, const std::string& job, CancelToken* cancel) {
   ASSIGN_OR_RETURN(JobClient* const client, context.Connect());
   ProgressView view(&context.err(), context.host().err_terminal);
-  CancelToken records_cancel;
-  std::thread records([&] {
-    coatrack::v1::StreamMetricsRequest request;
-    request.set_job(job);
-    request.set_follow(true);
-    request.set_after_step(-1);
-    // Without records the watch still shows the step, so a fault here is not one of the job.
-    client->StreamMetrics(request, {.cancel = &records_cancel, .until = {}, .on_lost = {}},
-                          [&](const auto& response) { view.OnRecords(response); });
-  });
+  std::optional<RecordStream> records;
+  records.emplace(client, job, [&](const auto& response) { view.OnRecords(response); });
   Result<Job> end =
       FollowJob(context, job, cancel,
                 {.on_change = [&](const WatchResponse& response) { view.OnWatch(response); },
                  .say = [&](const std::string& line) { view.Note(line); }});
-  records_cancel.Cancel();
-  records.join();
+  records.reset();
   view.Finish();
   return end;
 }

@@ -3,12 +3,12 @@
 #include <ostream>
 
 #include "client/commands/follow.h"
+#include "client/commands/load.h"
 #include "client/commands/submission.h"
 #include "client/commands/verbs.h"
 #include "client/render/job_view.h"
 #include "client/render/summary.h"
 #include "client/rpc/interrupt.h"
-#include "configs/spec/words.h"
 #include "configs/spec/writer.h"
 
 namespace coat {
@@ -23,18 +23,6 @@ struct Options {
   std::string compare;
 };
 
-// All records that the coordinator has of a job.
-Result<RunHistory> LoadHistory(JobClient* client, const std::string& job) {
-  RunHistory history;
-  coatrack::v1::StreamMetricsRequest request;
-  request.set_job(job);
-  request.set_after_step(-1);
-  RETURN_IF_ERROR(client->StreamMetrics(request, {}, [&](const auto& response) {
-    for (const auto& record : response.records()) history.Add(record);
-  }));
-  return history;
-}
-
 Result<std::optional<Comparison>> LoadComparison(JobClient* client, const std::string& job) {
   if (job.empty()) return std::optional<Comparison>();
   coatrack::v1::GetRequest request;
@@ -45,9 +33,7 @@ Result<std::optional<Comparison>> LoadComparison(JobClient* client, const std::s
     return Status(Code::kFailedPrecondition,
                   "job " + job + " has no measured memory; compare with one that has trained");
   }
-  const auto& precision = found.job().spec().precision();
-  return std::optional<Comparison>(
-      {precision.has_recipe() ? EnumWord(precision.recipe()) : "coat", *history.newest_memory()});
+  return std::optional<Comparison>({RecipeText(found.job().spec()), *history.newest_memory()});
 }
 
 void PrintNextCommands(Context& context, JobClient* client, const Job& job) {

@@ -44,6 +44,15 @@ std::vector<PlotPoint> RunHistory::Losses() const {
   return points;
 }
 
+std::vector<PlotPoint> RunHistory::ValidationLosses() const {
+  std::vector<PlotPoint> points;
+  for (const auto& [step, record] : records_) {
+    if (!record.has_validation_loss()) continue;
+    points.push_back({static_cast<double>(step), record.validation_loss()});
+  }
+  return points;
+}
+
 std::vector<StepRecord> RunHistory::Records() const {
   std::vector<StepRecord> records;
   for (const auto& [step, record] : records_) records.push_back(record);
@@ -67,6 +76,13 @@ std::optional<double> RunHistory::last_validation_loss() const {
 const StepRecord* RunHistory::newest_memory() const {
   for (auto it = records_.rbegin(); it != records_.rend(); ++it) {
     if (it->second.memory_size() > 0) return &it->second;
+  }
+  return nullptr;
+}
+
+const StepRecord* RunHistory::newest_health() const {
+  for (auto it = records_.rbegin(); it != records_.rend(); ++it) {
+    if (it->second.health_size() > 0) return &it->second;
   }
   return nullptr;
 }

@@ -22,6 +22,7 @@ class RunHistory {
   // Null when there is none.
   const coatrack::v1::StepRecord* newest() const;
   std::vector<PlotPoint> Losses() const;
+  std::vector<PlotPoint> ValidationLosses() const;
   // One record a step, joined from those of training, evaluation and saving.
   std::vector<coatrack::v1::StepRecord> Records() const;
   // Before the first step or, failing that, the first one measured; and the last one.
@@ -29,6 +30,8 @@ class RunHistory {
   std::optional<double> last_validation_loss() const;
   // Newest record that carries memory; null when there is none.
   const coatrack::v1::StepRecord* newest_memory() const;
+  // Newest record that carries FP8 health; null when there is none.
+  const coatrack::v1::StepRecord* newest_health() const;
   // Newest record of a committed checkpoint; null when there is none.
   const coatrack::v1::StepRecord* newest_checkpoint() const;
   // Over the newest steps; zero when unknown.

@@ -55,10 +55,6 @@ class Lines {
   std::string text_;
 };
 
-std::string RecipeText(const JobSpec& spec) {
-  return spec.precision().has_recipe() ? EnumWord(spec.precision().recipe()) : "coat";
-}
-
 }  // namespace
 
 std::string LabelsText(const google::protobuf::Map<std::string, std::string>& labels) {
@@ -68,6 +64,15 @@ std::string LabelsText(const google::protobuf::Map<std::string, std::string>& la
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;
   return text.empty() ? "-" : text;
+}
+
+std::string RecipeText(const JobSpec& spec) {
+  return spec.precision().has_recipe() ? EnumWord(spec.precision().recipe()) : "coat";
+}
+
+std::string ReasonText(Reason reason) {
+  if (reason == REASON_UNSPECIFIED || reason == REASON_COMPLETED) return "";
+  return Words(EnumWord(reason));
 }
 
 bool IsFinished(JobState state) {
@@ -124,11 +129,33 @@ std::string JobTable(const std::vector<Job>& jobs, OutputFormat format, int64_t 
 std::string EventLine(const JobEvent& event) {
   std::string line = FormatClock(event.time().seconds()) + "  " + EnumWord(event.state());
   if (event.attempt() > 0) line += "  attempt " + std::to_string(event.attempt());
-  if (event.reason() != REASON_UNSPECIFIED && event.reason() != REASON_COMPLETED) {
-    line += "  " + Words(EnumWord(event.reason()));
-  }
+  const std::string reason = ReasonText(event.reason());
+  if (!reason.empty()) line += "  " + reason;
   if (!event.message().empty()) line += "  " + event.message();
   return Printable(line);
+}
+
+std::string EventTable(const std::vector<JobEvent>& events, OutputFormat format) {
+  const bool wide = format == OutputFormat::kWide;
+  std::vector<Table::Column> columns;
+  if (wide) columns.push_back({"SEQUENCE", Align::kRight});
+  for (const char* head : {"TIME", "STATE"}) columns.push_back({head, Align::kLeft});
+  columns.push_back({"ATTEMPT", Align::kRight});
+  for (const char* head : {"REASON", "MESSAGE"}) columns.push_back({head, Align::kLeft});
+  Table table(columns);
+  for (const JobEvent& event : events) {
+    std::vector<std::string> cells;
+    if (wide) cells.push_back(std::to_string(event.sequence()));
+    const int64_t time = event.time().seconds();
+    cells.push_back(wide ? FormatTime(time) : FormatClock(time));
+    cells.push_back(EnumWord(event.state()));
+    cells.push_back(event.attempt() > 0 ? std::to_string(event.attempt()) : "-");
+    const std::string reason = ReasonText(event.reason());
+    cells.push_back(reason.empty() ? "-" : reason);
+    cells.push_back(event.message());
+    table.Add(std::move(cells));
+  }
+  return table.ToString();
 }
 
 std::string JobText(const Job& job, const std::vector<JobEvent>& events, int64_t now) {

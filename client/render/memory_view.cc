@@ -13,26 +13,42 @@ namespace {
 constexpr std::array kKinds = {"weights",     "master",    "gradients",     "optimizer",
                                "activations", "workspace", "communication", "other"};
 
-int64_t Total(const KindMap& bytes) {
-  int64_t total = 0;
-  for (const auto& [kind, value] : bytes) total += value;
-  return total;
-}
-
-// "-43 %": how much `value` is above or below `against`.
-std::string Difference(int64_t value, int64_t against) {
-  if (against == 0) return value == 0 ? "0 %" : "new";
-  const double change = 100.0 * static_cast<double>(value - against) / static_cast<double>(against);
-  const int64_t percent = std::llround(change);
-  return (percent > 0 ? "+" : "") + std::to_string(percent) + " %";
-}
-
 }  // namespace
 
 KindMap ToKindMap(const google::protobuf::RepeatedPtrField<coatrack::v1::KindBytes>& kinds) {
   KindMap map;
   for (const auto& kind : kinds) map[kind.kind()] += kind.bytes();
   return map;
+}
+
+int64_t TotalBytes(const KindMap& bytes) {
+  int64_t total = 0;
+  for (const auto& [kind, value] : bytes) total += value;
+  return total;
+}
+
+std::string DifferenceText(int64_t value, int64_t against) {
+  if (against == 0) return value == 0 ? "0 %" : "new";
+  const double change = 100.0 * static_cast<double>(value - against) / static_cast<double>(against);
+  const int64_t percent = std::llround(change);
+  return (percent > 0 ? "+" : "") + std::to_string(percent) + " %";
+}
+
+std::vector<std::string> KindsOf(const std::vector<KindMap>& maps) {
+  std::vector<std::string> kinds(kKinds.begin(), kKinds.end());
+  for (const KindMap& map : maps) {
+    for (const auto& [kind, bytes] : map) {
+      if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+    }
+  }
+  const auto empty = [&](const std::string& kind) {
+    return std::none_of(maps.begin(), maps.end(), [&](const KindMap& map) {
+      const auto found = map.find(kind);
+      return found != map.end() && found->second > 0;
+    });
+  };
+  kinds.erase(std::remove_if(kinds.begin(), kinds.end(), empty), kinds.end());
+  return kinds;
 }
 
 std::string MemoryTable(const std::vector<MemoryColumn>& columns,
@@ -43,12 +59,8 @@ std::string MemoryTable(const std::vector<MemoryColumn>& columns,
   if (compared) heads.push_back({"CHANGE", Align::kRight});
   Table table(heads);
 
-  std::vector<std::string> kinds(kKinds.begin(), kKinds.end());
-  for (const MemoryColumn& column : columns) {
-    for (const auto& [kind, bytes] : column.bytes) {
-      if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
-    }
-  }
+  std::vector<KindMap> maps;
+  for (const MemoryColumn& column : columns) maps.push_back(column.bytes);
   const auto add = [&](const std::string& name, const auto& bytes_of) {
     std::vector<std::string> cells = {name};
     for (const MemoryColumn& column : columns) {
@@ -58,21 +70,19 @@ std::string MemoryTable(const std::vector<MemoryColumn>& columns,
     if (compared) {
       const int64_t value = bytes_of(columns[static_cast<size_t>(options.saved_of)]);
       const int64_t against = bytes_of(columns[static_cast<size_t>(options.saved_against)]);
-      cells.push_back(value < 0 || against < 0 ? "-" : Difference(value, against));
+      cells.push_back(value < 0 || against < 0 ? "-" : DifferenceText(value, against));
     }
     table.Add(std::move(cells));
   };
-  for (const std::string& kind : kinds) {
+  for (const std::string& kind : KindsOf(maps)) {
     const auto bytes_of = [&](const MemoryColumn& column) {
       const auto found = column.bytes.find(kind);
       return found == column.bytes.end() ? int64_t{-1} : found->second;
     };
-    const bool shown = std::any_of(columns.begin(), columns.end(),
-                                   [&](const MemoryColumn& c) { return bytes_of(c) > 0; });
-    if (shown) add(kind, bytes_of);
+    add(kind, bytes_of);
   }
   add("total", [](const MemoryColumn& column) {
-    return column.bytes.empty() ? int64_t{-1} : Total(column.bytes);
+    return column.bytes.empty() ? int64_t{-1} : TotalBytes(column.bytes);
   });
   return table.ToString();
 }

@@ -16,6 +16,13 @@ using KindMap = std::map<std::string, int64_t>;  // bytes by kind
 
 KindMap ToKindMap(const google::protobuf::RepeatedPtrField<coatrack::v1::KindBytes>& kinds);
 
+// Kinds that any of the maps has bytes of, in the order of coat_memory_bytes{kind}, unknown ones
+// after them by name.
+std::vector<std::string> KindsOf(const std::vector<KindMap>& maps);
+int64_t TotalBytes(const KindMap& bytes);
+// "-43 %": how far `value` is above or below `against`; "new" against zero.
+std::string DifferenceText(int64_t value, int64_t against);
+
 struct MemoryColumn {
   std::string head;  // "COAT MEASURED"
   KindMap bytes;

@@ -25,10 +25,16 @@ class Canvas {
         rows_(rows),
         dots_x_(charset == Terminal::Charset::kUtf8 ? 2 : 1),
         dots_y_(charset == Terminal::Charset::kUtf8 ? 4 : 1),
-        cells_(static_cast<size_t>(columns * rows), 0) {}
+        cells_(static_cast<size_t>(columns * rows), 0),
+        marked_(cells_.size(), false) {}
 
   int width() const { return columns_ * dots_x_; }
   int height() const { return rows_ * dots_y_; }
+
+  // A whole cell that shows `o` or a diamond, whatever else is there.
+  void Mark(int x, int y) {
+    marked_[static_cast<size_t>(y / dots_y_ * columns_ + x / dots_x_)] = true;
+  }
 
   void Set(int x, int y) {
     static constexpr uint8_t kBits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
@@ -40,7 +46,9 @@ class Canvas {
     std::string text;
     for (int column = 0; column < columns_; ++column) {
       const uint8_t cell = cells_[static_cast<size_t>(row * columns_ + column)];
-      if (cell == 0) {
+      if (marked_[static_cast<size_t>(row * columns_ + column)]) {
+        text += dots_x_ == 1 ? "o" : "\xE2\x97\x86";
+      } else if (cell == 0) {
         text += ' ';
       } else if (dots_x_ == 1) {
         text += '*';
@@ -57,7 +65,10 @@ class Canvas {
  private:
   int columns_, rows_, dots_x_, dots_y_;
   std::vector<uint8_t> cells_;
+  std::vector<bool> marked_;
 };
+
+int Dot(double share, int dots) { return static_cast<int>(std::lround(share * (dots - 1))); }
 
 // Mean y of the points that fall on each of `bins` columns; kNone where there are none.
 std::vector<double> Bin(const std::vector<PlotPoint>& points, const Range& x, int bins) {
@@ -104,22 +115,39 @@ void DrawCurve(const std::vector<double>& means, const Range& y, Canvas* canvas)
   }
 }
 
-}  // namespace
-
-std::string DrawPlot(const std::vector<PlotPoint>& all, const std::string& title,
-                     const std::string& x_label, const PlotOptions& options) {
+std::vector<PlotPoint> Finite(const std::vector<PlotPoint>& all) {
   std::vector<PlotPoint> points;
   std::copy_if(all.begin(), all.end(), std::back_inserter(points), [](const PlotPoint& point) {
     return std::isfinite(point.x) && std::isfinite(point.y);
   });
+  return points;
+}
+
+void DrawMarks(const std::vector<PlotPoint>& marks, const Range& x, const Range& y,
+               Canvas* canvas) {
+  for (const PlotPoint& mark : marks) {
+    const double across = x.high > x.low ? (mark.x - x.low) / (x.high - x.low) : 0;
+    const double down = y.high > y.low ? (y.high - mark.y) / (y.high - y.low) : 0.5;
+    canvas->Mark(Dot(across, canvas->width()), Dot(down, canvas->height()));
+  }
+}
+
+}  // namespace
+
+std::string DrawPlot(const std::vector<PlotPoint>& all, const std::string& title,
+                     const std::string& x_label, const PlotOptions& options) {
+  const std::vector<PlotPoint> points = Finite(all), marks = Finite(options.marks);
   if (points.empty()) return "";
-  const Range x{points.front().x, points.back().x};
+  Range x{points.front().x, points.back().x};
+  if (!marks.empty()) x = {std::min(x.low, marks.front().x), std::max(x.high, marks.back().x)};
   constexpr int kAxisColumns = 10;
   Canvas canvas(std::max(options.columns, 24) - kAxisColumns, std::max(options.rows, 2),
                 options.charset);
   const std::vector<double> means = Bin(points, x, canvas.width());
-  const Range y = RangeOf(means);
+  Range y = RangeOf(means);
+  for (const PlotPoint& mark : marks) y = {std::min(y.low, mark.y), std::max(y.high, mark.y)};
   DrawCurve(means, y, &canvas);
+  DrawMarks(marks, x, y, &canvas);
 
   const bool utf8 = options.charset == Terminal::Charset::kUtf8;
   const int rows = std::max(options.rows, 2);

@@ -1,5 +1,8 @@
 #include "client/render/resource_view.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "client/render/job_view.h"
 #include "client/render/table.h"
 #include "configs/base/units.h"
@@ -12,6 +15,13 @@ using namespace coatrack::v1;  // NOLINT: names of the schema
 
 std::string Optional(bool has, double value, int digits) {
   return has ? FormatReal(value, digits) : "-";
+}
+
+// "0.2s" below two minutes, then as FormatAge.
+std::string HeartbeatText(double seconds) {
+  if (!(seconds < 120)) return FormatAge(seconds < 1e15 ? std::llround(seconds) : 0);
+  const int64_t tenths = std::llround(std::max(0.0, seconds) * 10);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + "s";
 }
 
 }  // namespace
@@ -46,7 +56,7 @@ std::string WorkerTable(const google::protobuf::RepeatedPtrField<Worker>& worker
                                       std::to_string(worker.devices_size()),
                                       std::to_string(free),
                                       FormatBytes(bytes),
-                                      FormatReal(worker.heartbeat_age_seconds(), 1) + "s"};
+                                      HeartbeatText(worker.heartbeat_age_seconds())};
     if (wide) {
       cells.push_back(worker.address());
       cells.push_back(worker.version());

@@ -16,11 +16,6 @@ namespace {
 using coatrack::v1::Job;
 using coatrack::v1::StepRecord;
 
-std::string RecipeOf(const Job& job) {
-  const auto& precision = job.spec().precision();
-  return precision.has_recipe() ? EnumWord(precision.recipe()) : "coat";
-}
-
 std::string Upper(std::string text) {
   for (char& c : text) {
     if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
@@ -61,7 +56,7 @@ std::string CheckpointText(const Job& job, const RunHistory& history) {
 
 std::string RunMemoryTable(const Job& job, const StepRecord& record,
                            const std::optional<Comparison>& comparison) {
-  const std::string recipe = RecipeOf(job), head = Upper(recipe);
+  const std::string recipe = RecipeText(job.spec()), head = Upper(recipe);
   std::vector<MemoryColumn> columns;
   if (recipe != "bf16" && record.memory_planned_bf16_size() > 0) {
     columns.push_back({"BF16 PLANNED", ToKindMap(record.memory_planned_bf16())});

@@ -19,6 +19,11 @@ struct Terminal {
   bool is_screen() const { return kind == Kind::kScreen; }
 };
 
+struct ScreenSize {
+  int columns = 80;
+  int rows = 24;
+};
+
 // Columns that a UTF-8 text takes, one a code point; control characters are never printed.
 int TextWidth(std::string_view text);
 // At most `columns` wide; what is cut ends with "...".

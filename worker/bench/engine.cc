@@ -6,6 +6,7 @@
 
 #include "configs/base/error.h"
 #include "configs/spec/defaults.h"
+#include "configs/spec/reader.h"
 #include "configs/spec/validate.h"
 
 namespace coat {
@@ -66,6 +67,17 @@ JobSpec BenchJob(const BenchShape& shape, int64_t steps) {
   return spec;
 }
 
+JobSpec BenchTokenJob(const BenchShape& shape, int64_t steps,
+                      const std::vector<std::string>& settings) {
+  JobSpec spec = BenchJob(shape, steps);
+  spec.mutable_data()->add_tokens("random");
+  for (const std::string& setting : settings) {
+    const Violations violations = SetAssignment(&spec, setting);
+    if (!violations.empty()) throw Error(ViolationsToStatus(violations));
+  }
+  return spec;
+}
+
 JobSpec CompleteJob(JobSpec spec) {
   Violations violations = ApplyDefaults(&spec);
   if (violations.empty()) violations = ValidateJobSpec(spec);
@@ -78,22 +90,24 @@ std::unique_ptr<Dataset> RandomTokens(int64_t vocab, int64_t sequence_length) {
 }
 
 BenchEngine::BenchEngine(const JobSpec& spec, const BenchDevice& device,
-                         std::unique_ptr<Dataset> dataset)
+                         std::unique_ptr<Dataset> dataset, const WrapOps& wrap)
     : spec_(spec),
       dataset_(std::move(dataset)),
       ops_(CreateOps(device.name, device.threads)),
       plan_(MakePlan(spec, 0, 1, ops_->device())),
       arena_(std::make_unique<Arena>(plan_, device.name)) {
+  if (wrap) ops_ = wrap(std::move(ops_));
   ops_->SetWorkspace(arena_->Get("ops.workspace"));
   model_ = CreateModel(spec_, ops_.get(), arena_.get());
   optimizer_ = CreateOptimizer(spec_, model_.get(), ops_.get(), arena_.get());
   feeder_ = std::make_unique<BatchFeeder>(spec_, dataset_.get(), ops_.get(), arena_.get());
   model_->Initialize(spec_.train().seed());
   ops_->Synchronize();
+  next_ = feeder_->Next(&position_);
 }
 
 BenchEngine::StepResult BenchEngine::Step() {
-  const StepBatch batch = feeder_->Next(&position_);
+  const StepBatch batch = std::move(next_);
   const auto start = std::chrono::steady_clock::now();
   const Tensor inverse_count = feeder_->UploadInverseCount(batch.valid_targets);
   model_->ResetStep();
@@ -103,6 +117,7 @@ BenchEngine::StepResult BenchEngine::Step() {
   }
   optimizer_->Step(++step_, model_->nonfinite(), inverse_count);
   model_->WeightsUpdated();
+  next_ = feeder_->Next(&position_);
   ops_->Synchronize();
   StepResult result;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

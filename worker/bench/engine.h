@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "coatrack/v1/job.pb.h"
 #include "worker/data/loader.h"
@@ -30,6 +32,10 @@ struct BenchShape {
   int64_t sequence_length = 128;
 };
 coatrack::v1::JobSpec BenchJob(const BenchShape& shape, int64_t steps);
+// The same with a format for random tokens and fields of the job set ("precision.recipe=bf16"), by
+// SetAssignment. Error(kInvalidArgument) naming a field that does not exist.
+coatrack::v1::JobSpec BenchTokenJob(const BenchShape& shape, int64_t steps,
+                                    const std::vector<std::string>& settings = {});
 
 // Applies defaults and validates. Error(kInvalidArgument) with one fault a line.
 coatrack::v1::JobSpec CompleteJob(coatrack::v1::JobSpec spec);
@@ -40,14 +46,18 @@ std::unique_ptr<Dataset> RandomTokens(int64_t vocab, int64_t sequence_length);
 // Thread-compatible. `spec` has defaults applied.
 class BenchEngine {
  public:
+  using WrapOps = std::function<std::unique_ptr<Ops>(std::unique_ptr<Ops>)>;
+
+  // `wrap`, if any, decorates the operators of everything below.
   BenchEngine(const coatrack::v1::JobSpec& spec, const BenchDevice& device,
-              std::unique_ptr<Dataset> dataset);
+              std::unique_ptr<Dataset> dataset, const WrapOps& wrap = nullptr);
 
   struct StepResult {
-    double seconds = 0;  // from the batch on the host to the updated weights
+    double seconds = 0;  // from the batch on the host to the updated weights and the next batch
     double loss = 0;     // mean nll a token
     StepState update;
   };
+  // The next step's batch is made while the device works on this one.
   StepResult Step();
 
   const coatrack::v1::JobSpec& spec() const { return spec_; }
@@ -67,6 +77,7 @@ class BenchEngine {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<BatchFeeder> feeder_;
   DataPosition position_;
+  StepBatch next_;
   int64_t step_ = 0;
 };
 

@@ -4,6 +4,10 @@
 #include <string>
 
 #include "configs/base/error.h"
+#include "worker/bench/element_ops.h"
+#include "worker/bench/gemm.h"
+#include "worker/bench/layer.h"
+#include "worker/bench/memory.h"
 #include "worker/bench/quant.h"
 #include "worker/bench/step.h"
 #include "worker/bench/update.h"
@@ -15,7 +19,9 @@ namespace {
 struct Flags {
   BenchDevice device;
   QuantOptions quant;
-  StepOptions step;
+  StepOptions step;  // also those of layer and memory
+  GemmOptions products;
+  ElementOptions element;
   UpdateOptions update;
   double require_ratio = 0;
 };
@@ -58,8 +64,9 @@ CLI::App* AddQuant(CLI::App* app, Flags* flags) {
   return quant;
 }
 
-CLI::App* AddStep(CLI::App* app, Flags* flags) {
-  CLI::App* step = app->add_subcommand("step", "time and memory of training steps");
+CLI::App* AddStepLike(CLI::App* app, const std::string& name, const std::string& description,
+                      Flags* flags) {
+  CLI::App* step = app->add_subcommand(name, description);
   AddDevice(step, flags);
   AddShape(step, &flags->step.shape);
   step->add_option("--model", flags->step.models, "presets")->delimiter(',')->capture_default_str();
@@ -68,12 +75,28 @@ CLI::App* AddStep(CLI::App* app, Flags* flags) {
       ->capture_default_str();
   step->add_option("--set", flags->step.settings, "fields of the job, as precision.save=standard");
   step->add_option("--steps", flags->step.steps, "measured steps")
-      ->check(CLI::PositiveNumber)
+      ->check(name == "memory" ? CLI::NonNegativeNumber : CLI::PositiveNumber)
       ->capture_default_str();
   step->add_option("--warmup", flags->step.warmup, "steps before them")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   return step;
+}
+
+template <typename Options>
+CLI::App* AddOperators(CLI::App* app, const std::string& name, const std::string& description,
+                       Options* options, Flags* flags) {
+  CLI::App* command = app->add_subcommand(name, description);
+  AddDevice(command, flags);
+  AddShape(command, &options->shape);
+  command->add_option("--model", options->models, "presets")->delimiter(',')->capture_default_str();
+  command->add_option("--repeats", options->timing.repeats, "batches of calls; the median counts")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--batch-seconds", options->timing.batch_seconds, "of calls, at least")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  return command;
 }
 
 CLI::App* AddUpdate(CLI::App* app, Flags* flags) {
@@ -112,13 +135,36 @@ int RunQuantCommand(Flags* flags) {
   return 1;
 }
 
-int RunStepCommand(Flags* flags) {
+int RunStepLike(const std::string& name, Flags* flags) {
   flags->step.device = flags->device;
   if (flags->step.recipes == std::vector<std::string>{"all"}) {
     flags->step.recipes = StepOptions().recipes;
   }
-  Report report = MakeReport("step", *flags);
-  RunStep(flags->step, &report);
+  Report report = MakeReport(name, *flags);
+  if (name == "memory") {
+    if (RunMemory(flags->step, &report)) return 0;
+    std::cerr << "coat-bench: the arena holds other bytes than the plan says\n";
+    return 1;
+  }
+  if (name == "layer") {
+    RunLayer(flags->step, &report);
+  } else {
+    RunStep(flags->step, &report);
+  }
+  return 0;
+}
+
+int RunGemmCommand(Flags* flags) {
+  flags->products.device = flags->device;
+  Report report = MakeReport("gemm", *flags);
+  RunGemm(flags->products, &report);
+  return 0;
+}
+
+int RunOpsCommand(Flags* flags) {
+  flags->element.device = flags->device;
+  Report report = MakeReport("ops", *flags);
+  RunElementOps(flags->element, &report);
   return 0;
 }
 
@@ -135,12 +181,24 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   Flags flags;
   const CLI::App* quant = AddQuant(&app, &flags);
-  const CLI::App* step = AddStep(&app, &flags);
+  const CLI::App* gemm =
+      AddOperators(&app, "gemm", "the matrix products of a model", &flags.products, &flags);
+  const CLI::App* ops = AddOperators(&app, "ops", "every element-wise operator against a copy",
+                                     &flags.element, &flags);
+  const std::vector<CLI::App*> steps = {
+      AddStepLike(&app, "step", "time and memory of training steps", &flags),
+      AddStepLike(&app, "layer", "where the time of a step goes, by operator", &flags),
+      AddStepLike(&app, "memory", "planned against reserved bytes; --steps 0: the plan alone",
+                  &flags)};
   AddUpdate(&app, &flags);
   CLI11_PARSE(app, argc, argv);
   try {
     if (quant->parsed()) return RunQuantCommand(&flags);
-    if (step->parsed()) return RunStepCommand(&flags);
+    for (const CLI::App* step : steps) {
+      if (step->parsed()) return RunStepLike(step->get_name(), &flags);
+    }
+    if (gemm->parsed()) return RunGemmCommand(&flags);
+    if (ops->parsed()) return RunOpsCommand(&flags);
     return RunUpdateCommand(&flags);
   } catch (const Error& error) {
     std::cerr << "coat-bench: " << error.what() << "\n";

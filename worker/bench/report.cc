@@ -35,6 +35,14 @@ double Median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+Json BytesByKind(const std::array<int64_t, kMemoryKinds>& bytes_by_kind) {
+  Json bytes;
+  for (int kind = 0; kind < kMemoryKinds; ++kind) {
+    bytes[MemoryKindName(static_cast<MemoryKind>(kind))] = bytes_by_kind[static_cast<size_t>(kind)];
+  }
+  return bytes;
+}
+
 Report::Report(std::string bench, const std::string& device, int threads, std::ostream* json,
                std::ostream* table)
     : json_(*json), table_(*table) {

@@ -1,10 +1,14 @@
 // Rows of a measurement: one JSON line each, and a table for people.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <iosfwd>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "worker/memory/plan.h"
 
 namespace coat {
 
@@ -12,6 +16,7 @@ namespace coat {
 const char* BuildCommit();
 
 double Median(std::vector<double> values);  // 0 for none
+nlohmann::ordered_json BytesByKind(const std::array<int64_t, kMemoryKinds>& bytes_by_kind);
 
 // Thread-compatible. Every row carries bench, device, threads and commit besides its own fields.
 class Report {

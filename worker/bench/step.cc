@@ -1,35 +1,12 @@
 #include "worker/bench/step.h"
 
+#include <cmath>
+
 #include "configs/base/error.h"
-#include "configs/spec/reader.h"
 #include "configs/spec/words.h"
 
 namespace coat {
 namespace {
-
-coatrack::v1::JobSpec StepJob(const StepOptions& options, const std::string& model,
-                              const std::string& recipe) {
-  BenchShape shape = options.shape;
-  shape.preset = model;
-  coatrack::v1::JobSpec spec = BenchJob(shape, options.warmup + options.steps);
-  spec.mutable_data()->add_tokens("random");
-  std::vector<std::string> settings = {"precision.recipe=" + recipe};
-  settings.insert(settings.end(), options.settings.begin(), options.settings.end());
-  for (const std::string& setting : settings) {
-    const Violations violations = SetAssignment(&spec, setting);
-    if (!violations.empty()) throw Error(ViolationsToStatus(violations));
-  }
-  return CompleteJob(spec);
-}
-
-nlohmann::ordered_json BytesByKind(const Arena& arena) {
-  nlohmann::ordered_json bytes;
-  const auto by_kind = arena.bytes_by_kind();
-  for (int kind = 0; kind < kMemoryKinds; ++kind) {
-    bytes[MemoryKindName(static_cast<MemoryKind>(kind))] = by_kind[static_cast<size_t>(kind)];
-  }
-  return bytes;
-}
 
 nlohmann::ordered_json Measure(const StepOptions& options, const std::string& model,
                                const coatrack::v1::JobSpec& spec) {
@@ -39,6 +16,7 @@ nlohmann::ordered_json Measure(const StepOptions& options, const std::string& mo
   double first_loss = 0, last_loss = 0;
   for (int64_t step = 0; step < options.warmup + options.steps; ++step) {
     const BenchEngine::StepResult result = engine.Step();
+    CheckLoss(result.loss, step, model, EnumWord(spec.precision().recipe()));
     if (step == 0) first_loss = result.loss;
     last_loss = result.loss;
     if (step >= options.warmup) seconds.push_back(result.seconds);
@@ -58,7 +36,7 @@ nlohmann::ordered_json Measure(const StepOptions& options, const std::string& mo
           {"step_ms", median * 1e3},
           {"tokens_per_second", tokens / median},
           {"tflops", TrainFlopsPerToken(spec) * tokens / median * 1e-12},
-          {"bytes", BytesByKind(engine.arena())},
+          {"bytes", BytesByKind(engine.arena().bytes_by_kind())},
           {"arena_bytes", engine.arena().bytes()},
           {"fp8_weights", EnumWord(precision.fp8_weights())},
           {"gradients", EnumWord(precision.gradients())},
@@ -69,6 +47,23 @@ nlohmann::ordered_json Measure(const StepOptions& options, const std::string& mo
 }
 
 }  // namespace
+
+coatrack::v1::JobSpec StepJob(const StepOptions& options, const std::string& model,
+                              const std::string& recipe) {
+  BenchShape shape = options.shape;
+  shape.preset = model;
+  std::vector<std::string> settings = {"precision.recipe=" + recipe};
+  settings.insert(settings.end(), options.settings.begin(), options.settings.end());
+  return CompleteJob(BenchTokenJob(shape, options.warmup + options.steps, settings));
+}
+
+void CheckLoss(double loss, int64_t step, const std::string& model, const std::string& recipe) {
+  if (std::isfinite(loss)) return;
+  throw Error(
+      Code::kFailedPrecondition,
+      "step " + std::to_string(step + 1) + " of " + model + ", recipe " + recipe +
+          ": the loss is not finite, so the times mean nothing; lower optimizer.lr by --set");
+}
 
 void RunStep(const StepOptions& options, Report* report) {
   for (const std::string& model : options.models) {

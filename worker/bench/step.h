@@ -20,9 +20,18 @@ struct StepOptions {
   int64_t warmup = 3;
 };
 
+// The job of one model and recipe, defaults applied. Error(kInvalidArgument) naming the field.
+coatrack::v1::JobSpec StepJob(const StepOptions& options, const std::string& model,
+                              const std::string& recipe);
+
+// Error(kFailedPrecondition) naming the 0-based `step` (from 1), model and recipe for a loss that
+// is not finite.
+void CheckLoss(double loss, int64_t step, const std::string& model, const std::string& recipe);
+
 // Adds a row per model and recipe: shape, recipe, batch, median step ms, tokens/s, TFLOP/s (6 x
 // non-embedding parameters + causal attention), bytes by kind and in all, fp8_weights, gradients,
 // master, optimizer_state, loss of the first and the last step. Tokens are random.
+// Errors: CheckLoss of every step.
 void RunStep(const StepOptions& options, Report* report);
 
 }  // namespace coat

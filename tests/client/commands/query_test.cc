@@ -203,7 +203,7 @@ TEST_F(QueryTest, CheckpointsAndWorkers) {
   EXPECT_EQ(Coat({"checkpoints", "ls", "j1", "-o", "name"}).out, "/ckpt/j1/step-200.attempt-1\n");
   EXPECT_EQ(Coat({"nodes"}).out,
             "NAME  STATE  DEVICES  FREE   MEMORY  HEARTBEAT\n"
-            "w1    ready        2     1  8.0 GiB       1.2s\n");
+            "w1    ready        2     1  8.0 GiB       1.3s\n");
   EXPECT_THAT(Coat({"workers", "-o", "wide"}).out, HasSubstr("JOBS"));
 }
 

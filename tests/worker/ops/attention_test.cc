@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, AttentionTest, ::testing::ValuesIn(TestDevices
 // batch, seq, heads, kv_heads, head size: every head size, grouped heads, lengths around blocks.
 const AttentionShape kShapes[] = {{2, 64, 2, 2, 64},  {1, 192, 2, 1, 96}, {1, 320, 1, 1, 128},
                                   {1, 64, 2, 1, 256}, {2, 17, 6, 2, 64},  {3, 1, 4, 1, 64},
-                                  {1, 129, 4, 2, 64}};
+                                  {1, 129, 4, 2, 64}, {1, 1000, 1, 1, 64}};
 
 TEST_P(AttentionTest, ForwardMatchesTheNaiveReference) {
   for (const AttentionShape& shape : kShapes) {

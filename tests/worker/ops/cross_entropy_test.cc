@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include "tests/support/ops_fixture.h"
 
@@ -117,6 +118,34 @@ TEST_P(CrossEntropyTest, GradientAgreesWithFiniteDifferences) {
   std::vector<double> want;
   for (int64_t i = 0; i < vocab; ++i) want.push_back(CentralDifference(loss, Widen(logits), i));
   ExpectClose(Get(args.dlogits), want, 0x1p-8, 1e-8, "dlogits");
+}
+
+// Rows x vocabulary above 2^31. The rows before the last are masked, and masked rows are not read
+// here: their pages never exist.
+TEST(LargeCrossEntropyTest, IndicesBeyondThirtyTwoBits) {
+  constexpr int64_t kVocab = 50257, kStride = 50304;
+  constexpr int64_t kRows = (int64_t{1} << 31) / kVocab + 2;
+  static_assert((kRows - 1) * kVocab > int64_t{1} << 31);
+  const size_t bytes = size_t{2} * kRows * kStride;
+  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  auto* last = static_cast<uint16_t*>(memory) + (kRows - 1) * kStride;
+  last[kVocab - 1] = Bf16FromFloat(8.0f);  // the other logits of the row are zero
+  std::vector<int32_t> targets(kRows, -1);
+  targets.back() = kVocab - 1;
+  std::vector<float> nll(kRows, NAN);
+  CrossEntropyArgs args;
+  args.logits = Tensor(memory, DType::kBF16, {kRows, kVocab}, kStride);
+  args.targets = Tensor(targets.data(), DType::kI32, {kRows});
+  float inverse_count = 1;
+  args.inverse_count = Tensor(&inverse_count, DType::kF32, {1});
+  args.nll = Tensor(nll.data(), DType::kF32, {kRows});
+  CreateOps("cpu", 1)->CrossEntropy(args);
+  for (int64_t row = 0; row + 1 < kRows; ++row) ASSERT_EQ(nll[row], 0.0f) << row;
+  // Sixteen running sums of equal addends, each addition off by 2^-25 at most, all the same way.
+  EXPECT_NEAR(nll.back(), std::log(std::exp(8.0) + kVocab - 1) - 8.0, kVocab / 16 * 0x1p-25);
+  ::munmap(memory, bytes);
 }
 
 TEST_P(CrossEntropyTest, NanReachesTheLoss) {

@@ -109,6 +109,32 @@ TEST_P(NormTest, ZeroRowsStayExactlyZero) {
   }
 }
 
+// Groups whose amax is far below what a scale of amax / 448 could express.
+TEST_P(NormTest, TinyGroupsKeepFiniteScales) {
+  const int64_t cols = 64;
+  const float amax[] = {0x1p-133f, 1e-40f, 1e-38f, 1.0f};  // one a group; all exist in BF16
+  std::vector<float> x(cols);
+  for (int64_t i = 0; i < cols; ++i) x[i] = RoundToBf16(amax[i / 16]) * (i % 2 == 0 ? 1.0f : -1.0f);
+  AddNormArgs args;
+  args.residual = Put(DType::kBF16, {1, cols}, x);
+  args.q8 = OutGroups(1, cols, 1);
+  args.gamma = Put(DType::kF32, {cols}, std::vector<float>(cols, 1.0f));
+  args.rstd = Out(DType::kF32, {1});
+  args.amax = Out(DType::kF32, {1});
+  ops().AddNorm(args);
+  const ReferenceGroups want = QuantizeRows(x, 1, cols, 1);
+  EXPECT_EQ(Codes(args.q8.codes), want.codes);
+  const std::vector<float> scales = Get(args.q8.scales), codes = Get(args.q8.codes);
+  EXPECT_EQ(scales, want.scales);
+  for (int group = 0; group < 3; ++group) EXPECT_EQ(scales[group], 0x1p-126f) << group;
+  for (int64_t i = 0; i < cols; ++i) {
+    const float back = codes[i] * scales[i / 16];
+    EXPECT_TRUE(std::isfinite(back));
+    // Half a step: 2^-4 relative, or half the smallest code.
+    EXPECT_LE(std::fabs(back - x[i]), std::max(std::fabs(x[i]) * 0x1p-4f, 0x1p-136f)) << i;
+  }
+}
+
 TEST_P(NormTest, NotFiniteInputReachesTheAmax) {
   for (float bad : {NAN, INFINITY, -INFINITY}) {
     std::vector<float> x = NormalBf16(2 * 48, 1.0, 1);
