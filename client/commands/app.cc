@@ -60,6 +60,7 @@ void BuildApp(CLI::App* app, GlobalOptions* options, Action* action) {
   AddWatch(app, action);
   AddLogs(app, action);
   AddMetrics(app, action);
+  AddReport(app, action);
   // R
   AddCancel(app, action);
   AddKill(app, action);
