@@ -302,9 +302,12 @@ TEST_F(JobFlowTest, SeriesGoWithTheJob) {
   EXPECT_NE(fleet.find("coat_workers{state=\"ready\"} 1"), std::string::npos);
   Finish(id);
   EXPECT_EQ(HttpGet(server_.ports().metrics, "/metrics/jobs").find(id), std::string::npos);
-  EXPECT_NE(HttpGet(server_.ports().metrics, "/metrics")
-                .find("coat_jobs_finished_total{result=\"succeeded\",reason=\"completed\"} 1"),
-            std::string::npos);
+  // Counted once the end is durable.
+  EXPECT_TRUE(testing::WaitUntil([&] {
+    return HttpGet(server_.ports().metrics, "/metrics")
+               .find("coat_jobs_finished_total{result=\"succeeded\",reason=\"completed\"} 1") !=
+           std::string::npos;
+  }));
 }
 
 TEST_F(JobFlowTest, PlanTellsBytesByKindAndPlacement) {

@@ -95,7 +95,7 @@ TEST(ServerProcessTest, UsageErrorsExitWithTwo) {
 TEST(ServerProcessTest, SigtermStopsCleanlyWithStreamsOpen) {
   testing::TempDir dir;
   const std::string state = dir.file("state");
-  testing::Process process(Command(state), {.output_path = dir.file("output")});
+  testing::Process process(Command(state), {dir.file("output"), {}, ""});
   const auto stub = JobService::NewStub(ChannelTo(ListenPort(state, process.pid())));
   grpc::ClientContext submit;
   SubmitRequest request;
@@ -118,7 +118,7 @@ TEST(ServerProcessTest, KillUnderSubmitsLosesNothingAcknowledged) {
   const std::string state = dir.file("state");
   std::set<std::string> acknowledged;
   for (int round = 0; round < 3; ++round) {
-    testing::Process process(Command(state), {.output_path = dir.file("output")});
+    testing::Process process(Command(state), {dir.file("output"), {}, ""});
     const int port = ListenPort(state, process.pid());
     std::mutex mutex;
     std::atomic<bool> stop{false};
