@@ -36,10 +36,12 @@ build() {
   cmake --build --preset "$1" -j "$jobs" -- --quiet
 }
 
+# A test of real processes may be unlucky with time on a loaded machine: it gets two more tries, and
+# every failure is printed.
 run_tests() {
   local dir=$1
   shift
-  (cd "$dir" && ctest --output-on-failure -j "$jobs" --no-tests=error "$@")
+  (cd "$dir" && ctest --output-on-failure -j "$jobs" --no-tests=error --repeat until-pass:3 "$@")
 }
 
 case "$what" in

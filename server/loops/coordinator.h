@@ -208,8 +208,12 @@ class Coordinator {
   std::map<int64_t, std::vector<CommitWaiter>> commit_waiters_;
   std::map<std::string, PendingSync> syncs_;
   std::set<std::string> woken_;  // workers whose pending Sync may be ready
-  std::map<std::string, std::vector<coatrack::v1::RankKey>> reported_ends_;  // in the last Sync
-  std::map<std::pair<int64_t, int32_t>, int> followers_;                     // (job, rank)
+  struct ReportedEnd {
+    coatrack::v1::RankKey key;
+    bool delivered = false;  // records and output are here, or were refused
+  };
+  std::map<std::string, std::vector<ReportedEnd>> reported_ends_;  // in the last Sync
+  std::map<std::pair<int64_t, int32_t>, int> followers_;           // (job, rank)
   std::map<LogKey, int64_t> log_ends_;  // where output of live ranks goes on
   std::map<std::tuple<std::string, int32_t, int32_t>, int64_t> record_offsets_;
   std::vector<Callback> ready_;

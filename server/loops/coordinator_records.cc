@@ -52,9 +52,13 @@ void Coordinator::PushRecords(const coatrack::v1::PushRecordsRequest& request,
   response.set_acknowledged_offset(request.next_offset());
   Result<JobRecord*> record = Fence(key, request.worker());
   if (!record.ok()) {
-    // The last records of a job that has just ended are still welcome to its curves.
+    // The last records of a job or an attempt that has just ended are still welcome to the curves:
+    // they carry their attempt, so they never replace those of a later one.
     const Result<JobTable::Known> known = jobs_.Resolve(key.job_id());
-    const bool ended = known.ok() && jobs_.Finished(known->sequence) != nullptr;
+    const JobRecord* live = jobs_.LiveById(key.job_id());
+    const bool ended =
+        (known.ok() && jobs_.Finished(known->sequence) != nullptr) ||
+        (live != nullptr && key.attempt() > 0 && key.attempt() < live->row.job().attempt());
     if (!ended) return Later([done, status = record.status()] { done(status); });
   } else if (const WorkerRecord* worker = registry_.Find(request.worker());
              worker != nullptr && worker->incarnation != request.incarnation()) {

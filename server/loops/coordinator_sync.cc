@@ -63,7 +63,8 @@ void Coordinator::Sync(const coatrack::v1::SyncRequest& request,
   auto& ends = reported_ends_[worker->name];
   ends.clear();
   for (const coatrack::v1::RankReport& rank : request.ranks()) {
-    if (rank.state() != coatrack::v1::RANK_STATE_RUNNING) ends.push_back(rank.key());
+    if (rank.state() == coatrack::v1::RANK_STATE_RUNNING) continue;
+    ends.push_back({rank.key(), rank.logs_delivered()});
   }
   const auto old = syncs_.find(worker->name);
   if (old != syncs_.end()) {
@@ -153,7 +154,7 @@ std::vector<coatrack::v1::RankKey> Coordinator::Acknowledged(const std::string& 
   std::vector<coatrack::v1::RankKey> keys;
   const auto ends = reported_ends_.find(worker);
   if (ends == reported_ends_.end()) return keys;
-  for (const coatrack::v1::RankKey& key : ends->second) {
+  for (const auto& [key, delivered] : ends->second) {
     const JobRecord* record = jobs_.LiveById(key.job_id());
     const bool current = record != nullptr && record->row.job().attempt() == key.attempt() &&
                          key.rank() >= 0 && key.rank() < record->row.attempt().ranks_size() &&
@@ -165,6 +166,8 @@ std::vector<coatrack::v1::RankKey> Coordinator::Acknowledged(const std::string& 
           record->committed_version < record->live[key.rank()].exit_version) {
         continue;
       }
+    } else if (record != nullptr && !delivered) {
+      continue;  // the last records of an attempt that is over belong to the curve all the same
     }
     keys.push_back(key);
   }

@@ -98,6 +98,7 @@ void FakeWorker::ReportOldExit(const Key& key) {
   report.set_state(coatrack::v1::RANK_STATE_EXITED);
   report.mutable_exit()->set_reason(coatrack::v1::REASON_CRASHED);
   report.mutable_exit()->set_message("an old story");
+  report.set_logs_delivered(true);
 }
 
 void FakeWorker::Restart(bool remembers) {
