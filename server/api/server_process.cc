@@ -12,13 +12,14 @@
 #include <random>
 #include <utility>
 
+#include "configs/metrics/page_server.h"
 #include "configs/spec/defaults.h"
 #include "configs/spec/validate.h"
 #include "server/api/grpc_server.h"
 #include "server/loops/dispatch_loop.h"
 #include "server/loops/lease_loop.h"
 #include "server/loops/retention_loop.h"
-#include "server/metrics/metrics_page.h"
+#include "server/metrics/families.h"
 #include "server/store/record_file.h"
 #include "server/store/sqlite_store.h"
 
@@ -26,7 +27,9 @@ namespace coat {
 namespace {
 
 constexpr char kVersion[] = "0.1.0";
-constexpr int64_t kStopGraceMs = 2'000;
+// For answers under way: waiting calls are ended by then, and a client that does not look at its
+// connection would hold the server for as long as it is allowed to.
+constexpr int64_t kStopGraceMs = 500;
 constexpr int64_t kDescriptorsPerWorker = 4;
 constexpr int64_t kOtherDescriptors = 256;
 
@@ -99,7 +102,7 @@ struct ServerProcess::Impl {
   std::unique_ptr<Store> store;
   std::unique_ptr<Journal> journal;
   std::unique_ptr<Coordinator> coordinator;
-  std::unique_ptr<MetricsPage> metrics;
+  std::unique_ptr<PageServer> metrics;
   std::unique_ptr<GrpcServer> server;
   std::unique_ptr<DispatchLoop> dispatch;
   std::unique_ptr<LeaseLoop> leases;
@@ -147,9 +150,12 @@ Result<std::unique_ptr<ServerProcess>> ServerProcess::Start(
   impl->coordinator =
       std::make_unique<Coordinator>(OptionsOf(config), std::move(parts), std::move(opened.state));
   Coordinator* coordinator = impl->coordinator.get();
-  ASSIGN_OR_RETURN(impl->metrics, MetricsPage::Start(config.metrics_listen(), [coordinator] {
-                     return coordinator->View();
-                   }));
+  ASSIGN_OR_RETURN(
+      impl->metrics,
+      PageServer::Start(
+          config.metrics_listen(),
+          {{"/metrics", [coordinator] { return FleetFamilies(coordinator->View()); }},
+           {"/metrics/jobs", [coordinator] { return JobFamilies(coordinator->View()); }}}));
   impl->ports.metrics = impl->metrics->port();
   const std::string host = config.metrics_listen().substr(0, config.metrics_listen().rfind(':'));
   ASSIGN_OR_RETURN(impl->server,

@@ -52,7 +52,7 @@ class StreamCall : public grpc::ServerWriteReactor<Response>,
     sleeping_ = true;
     if (cancelled_ && sleeping_.exchange(false)) return End({Code::kAborted, "cancelled"});
     coordinator_->Wait(topic, seen, max_ms, [self = self()] {
-      if (self->sleeping_.exchange(false)) self->Next();
+      if (self->sleeping_.exchange(false)) self->Wake();
     });
   }
   void End(const Status& status) { Finish(ToGrpc(status)); }
@@ -60,6 +60,9 @@ class StreamCall : public grpc::ServerWriteReactor<Response>,
  private:
   static constexpr int64_t kMaxSleepMs = 30'000;
 
+  void Wake() {
+    coordinator_->Stopped() ? End({Code::kUnavailable, "the coordinator stops"}) : Next();
+  }
   void Finish(const grpc::Status& status) {
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started_;
     coordinator_->CountRpc(method_, GrpcCodeName(status.error_code()), seconds.count());

@@ -89,7 +89,10 @@ void Coordinator::Touch(JobRecord* record) {
   if (HoldsDevices(record->state())) {
     holding_.insert(sequence);
   } else {
-    holding_.erase(sequence);
+    if (holding_.erase(sequence) > 0 && record->terminal()) {
+      ended_.emplace_back(now.steady_ms, ShownOf(*record));
+      ForgetEnded(now.steady_ms);
+    }
     rendezvous_.Clear(record->id());
   }
   if (record->version > record->written_version) changed_.insert(sequence);
@@ -200,6 +203,11 @@ void Coordinator::Committed(int64_t sequence, uint64_t version, int64_t event_se
   }
   waiters_.Notify(JobTopic(sequence), &ready_);
   DispatchSoon();
+}
+
+bool Coordinator::Stopped() {
+  Section section(this);
+  return stopped_;
 }
 
 void Coordinator::Shutdown() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,6 +47,10 @@ struct CoordinatorOptions {
   int64_t retention_ms = 720LL * 3600 * 1000;
   int32_t retained_jobs = 100'000;
 };
+
+// How long the job-wide series of a job stay after its end: two scrapes at the usual interval, so
+// that its last values are seen.
+inline constexpr int64_t kEndedSeriesMs = 30'000;
 
 // What the coordinator is built on; everything outlives it.
 struct CoordinatorParts {
@@ -124,6 +129,7 @@ class Coordinator {
   void SetDispatchSignal(std::function<void()> signal);  // called when a pass is due
   // Ends every long poll and stream wait with kUnavailable.
   void Shutdown();
+  bool Stopped();  // Shutdown was called
 
  private:
   // Holds the mutex; at its end changed rows go to the store, and callbacks run without the mutex.
@@ -164,6 +170,10 @@ class Coordinator {
   coatrack::v1::SyncResponse DesiredOf(WorkerRecord* worker);
   coatrack::v1::DesiredRank DesiredRankOf(const JobRecord& record, int rank) const;
 
+  // coordinator_query.cc
+  static ActiveJob ShownOf(const JobRecord& record);
+  void ForgetEnded(int64_t now_ms);
+
   // coordinator_records.cc
   Result<JobRecord*> Fence(const coatrack::v1::RankKey& key, const std::string& worker);
   void ApplyRecord(JobRecord* record, const coatrack::v1::StepRecord& step, const JobTimes& now);
@@ -202,9 +212,10 @@ class Coordinator {
   CheckpointIndex checkpoints_;
   Rendezvous rendezvous_;
   Waiters waiters_;
-  std::set<int64_t> changed_;                     // live jobs to be written
-  std::set<int64_t> holding_;                     // live jobs that hold devices
-  std::shared_ptr<const Snapshot> idle_workers_;  // for Warn; null: to be taken again
+  std::set<int64_t> changed_;                        // live jobs to be written
+  std::set<int64_t> holding_;                        // live jobs that hold devices
+  std::deque<std::pair<int64_t, ActiveJob>> ended_;  // steady ms of the end; for metrics
+  std::shared_ptr<const Snapshot> idle_workers_;     // for Warn; null: to be taken again
   std::map<int64_t, std::vector<CommitWaiter>> commit_waiters_;
   std::map<std::string, PendingSync> syncs_;
   std::set<std::string> woken_;  // workers whose pending Sync may be ready

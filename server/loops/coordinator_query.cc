@@ -185,23 +185,50 @@ void Coordinator::CountRpc(const std::string& method, const std::string& code, d
   count.seconds += seconds;
 }
 
+ActiveJob Coordinator::ShownOf(const JobRecord& record) {
+  const coatrack::v1::Job& job = record.row.job();
+  ActiveJob shown{job.id(),     job.spec().name(),        job.state(),           job.step(),
+                  job.steps(),  record.checkpoints_total, job.checkpoint_step(), job.restarts(),
+                  record.latest};
+  shown.latest.clear_memory();
+  shown.latest.clear_memory_planned();
+  shown.latest.clear_memory_planned_bf16();
+  shown.latest.clear_health();
+  return shown;
+}
+
+void Coordinator::ForgetEnded(int64_t now_ms) {
+  while (!ended_.empty() &&
+         (now_ms - ended_.front().first >= kEndedSeriesMs || ended_.size() > kMaxJobSeries)) {
+    ended_.pop_front();
+  }
+}
+
 ServerView Coordinator::View() {
   Section section(this);
   const int64_t now_ms = Now().steady_ms;
   ServerView view;
   view.scheduling = refusal_.empty();
-  for (const auto& [sequence, record] : jobs_.live()) ++view.jobs[record.state()];
-  for (const auto& [sequence, job] : jobs_.finished()) ++view.jobs[job.state];
+  view.jobs = jobs_.finished_by_state();
+  for (const auto& [sequence, record] : jobs_.live()) {
+    ++view.jobs[record.state()];
+    if (record.state() == coatrack::v1::JOB_STATE_PENDING) {
+      ++view.pending[record.row.job().pending_reason()];
+    }
+  }
   for (const auto& [name, worker] : registry_.workers()) {
     ++view.workers[worker.state];
     view.heartbeat_age_seconds[name] = static_cast<double>(now_ms - worker.heard_ms) / 1000.0;
   }
   for (const int64_t sequence : holding_) {
-    const JobRecord* record = jobs_.Live(sequence);
-    const coatrack::v1::Job& job = record->row.job();
-    view.active.push_back({job.id(), job.spec().name(), job.state(), job.step(), job.steps(),
-                           record->checkpoints_total, job.checkpoint_step(), job.restarts(),
-                           record->latest});
+    if (view.active.size() == kMaxJobSeries) break;
+    view.active.push_back(ShownOf(*jobs_.Live(sequence)));
+  }
+  view.active_omitted = static_cast<int64_t>(holding_.size() - view.active.size());
+  ForgetEnded(now_ms);
+  for (auto ended = ended_.rbegin(); ended != ended_.rend(); ++ended) {
+    if (view.active.size() == kMaxJobSeries) break;
+    view.active.push_back(ended->second);
   }
   view.commits = parts_.store->Stats();
   view.counters = counters_;

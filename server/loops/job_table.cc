@@ -26,14 +26,21 @@ JobRecord* JobTable::Add(JobRecord record) {
 
 void JobTable::AddFinished(FinishedJob job) {
   Index(job);
+  Keep(std::move(job));
+}
+
+void JobTable::Keep(FinishedJob job) {
   const int64_t sequence = job.sequence;
-  finished_.insert_or_assign(sequence, std::move(job));
+  const auto [place, fresh] = finished_.try_emplace(sequence);
+  if (!fresh) --finished_by_state_[place->second.state];
+  ++finished_by_state_[job.state];
+  place->second = std::move(job);
 }
 
 void JobTable::Finish(int64_t sequence) {
   const auto found = live_.find(sequence);
   if (found == live_.end()) return;
-  finished_[sequence] = Summarize(found->second.row);
+  Keep(Summarize(found->second.row));
   live_.erase(found);
 }
 
@@ -44,6 +51,7 @@ void JobTable::Remove(int64_t sequence) {
     live_.erase(live);
   } else if (const auto done = finished_.find(sequence); done != finished_.end()) {
     job = std::move(done->second);
+    --finished_by_state_[job.state];
     finished_.erase(done);
   } else {
     return;

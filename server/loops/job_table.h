@@ -43,12 +43,17 @@ class JobTable {
   std::map<int64_t, JobRecord>& live() { return live_; }
   const std::map<int64_t, JobRecord>& live() const { return live_; }
   const std::map<int64_t, FinishedJob>& finished() const { return finished_; }
+  const std::map<coatrack::v1::JobState, int64_t>& finished_by_state() const {
+    return finished_by_state_;
+  }
 
  private:
   void Index(const FinishedJob& job);
+  void Keep(FinishedJob job);
 
   std::map<int64_t, JobRecord> live_;
   std::map<int64_t, FinishedJob> finished_;
+  std::map<coatrack::v1::JobState, int64_t> finished_by_state_;
   std::map<std::string, int64_t> by_id_;
   std::map<std::string, int64_t> newest_by_name_;
   std::unordered_map<std::string, Known> by_request_;

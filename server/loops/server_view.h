@@ -51,12 +51,17 @@ struct ActiveJob {
   coatrack::v1::StepRecord latest;  // of rank 0
 };
 
+inline constexpr size_t kMaxJobSeries = 500;  // jobs on /metrics/jobs; the rest is counted
+
 struct ServerView {
   bool scheduling = true;
   std::map<coatrack::v1::JobState, int64_t> jobs;
+  std::map<coatrack::v1::PendingReason, int64_t> pending;  // live jobs that wait
   std::map<coatrack::v1::WorkerState, int64_t> workers;
   std::map<std::string, double> heartbeat_age_seconds;  // by worker
-  std::vector<ActiveJob> active;                        // that hold devices
+  // That hold devices, then those that ended a moment ago; at most kMaxJobSeries.
+  std::vector<ActiveJob> active;
+  int64_t active_omitted = 0;  // that hold devices, above the cap
   CommitStats commits;
   ServerCounters counters;
 };

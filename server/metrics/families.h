@@ -1,4 +1,4 @@
-// ServerView -> Prometheus metric families. Pure.
+// ServerView -> Prometheus metric families. Pure. What they are: configs/metrics/catalog.h.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -9,14 +9,10 @@
 
 namespace coat {
 
-inline constexpr size_t kMaxJobSeries = 500;  // jobs on /metrics/jobs; the rest is counted
-
-// coat_jobs, coat_jobs_finished_total, coat_job_queue_wait_seconds, coat_scheduler_cycle_seconds,
-// coat_workers, coat_worker_heartbeat_age_seconds, coat_store_*, coat_rpc_*, coat_leader.
+// Every metric of MetricPage::kFleet, those without a series included.
 std::vector<prometheus::MetricFamily> FleetFamilies(const ServerView& view);
 
-// Job-wide series of jobs that hold devices: loss, validation loss, learning rate, norm, step time,
-// tokens, MFU, skipped steps, checkpoints, progress. Labels job_id and job_name.
+// Every metric of MetricPage::kJobs; a job that has no value of one has no series of it.
 std::vector<prometheus::MetricFamily> JobFamilies(const ServerView& view);
 
 }  // namespace coat

@@ -48,9 +48,16 @@ std::string Journal::LogPath(const LogKey& key) const {
 }
 
 Journal::JobFiles& Journal::Open(const std::string& job) {
-  const auto [place, fresh] = jobs_.try_emplace(job);
-  JobFiles& files = place->second;
-  if (!fresh) return files;
+  const auto known = jobs_.find(job);
+  if (known != jobs_.end()) {
+    recent_.splice(recent_.begin(), recent_, known->second.use);
+    return known->second;
+  }
+  if (jobs_.size() >= limits_.open_jobs) Close(recent_.back());
+  JobFiles& files = jobs_[job];
+  recent_.push_front(job);
+  files.use = recent_.begin();
+  files.generation = ++generations_;
   const std::string records = Folder(job) + "/records";
   const Result<std::string> bytes = ReadBytes(records, 0, kAll);
   if (bytes.ok() && !bytes->empty()) {
@@ -78,6 +85,13 @@ Journal::JobFiles& Journal::Open(const std::string& job) {
     log.end = log.start + static_cast<int64_t>(entry.file_size(error)) - kLogHeaderBytes;
   }
   return files;
+}
+
+void Journal::Close(const std::string& job) {
+  const auto known = jobs_.find(job);
+  if (known == jobs_.end()) return;
+  recent_.erase(known->second.use);
+  jobs_.erase(known);
 }
 
 void Journal::AppendRecords(const std::string& job, std::vector<coatrack::v1::StepRecord> records,
@@ -113,7 +127,7 @@ Status Journal::ThinRecords(const std::string& job, JobFiles* files) {
   }
   RETURN_IF_ERROR(ReplaceFile(path, thinned));
   files->records_bytes = static_cast<int64_t>(thinned.size());
-  ++files->generation;
+  files->generation = ++generations_;
   return {};
 }
 
@@ -188,7 +202,7 @@ Result<int64_t> Journal::DoAppendLog(const LogKey& key, LogPiece piece, int64_t 
     RETURN_IF_ERROR(AppendBytes(path, piece.data));
   }
   if (added > 0) log.arrivals.emplace_back(log.end, wall_ms);
-  if (log.arrivals.size() > kMaxArrivals) log.arrivals.pop_front();
+  if (log.arrivals.size() > kMaxArrivals) log.arrivals.erase(log.arrivals.begin());
   log.end = end;
   return end;
 }
@@ -246,7 +260,7 @@ void Journal::Remove(std::vector<std::string> jobs) {
   queue_->Push([this, jobs = std::move(jobs)] {
     std::error_code error;
     for (const std::string& job : jobs) {
-      jobs_.erase(job);
+      Close(job);
       std::filesystem::remove_all(Folder(job), error);
     }
   });

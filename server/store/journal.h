@@ -6,8 +6,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +24,9 @@ struct JournalLimits {
   int64_t records_bytes = 16 << 20;  // of a job; above it older plain steps are thinned out
   int64_t log_bytes = 1 << 20;       // of a rank in an attempt; above it the older half goes
   int32_t attempts = 5;              // with logs; those of older attempts are removed
+  // Known in memory; of the others only the files are there, and are read again when asked for.
+  // More than can run at a time.
+  size_t open_jobs = 16'384;
 };
 
 struct LogKey {
@@ -88,15 +91,17 @@ class Journal {
     int64_t end = 0;
     bool final = false;
     bool truncated = false;
-    std::deque<std::pair<int64_t, int64_t>> arrivals;  // (offset, wall ms)
+    std::vector<std::pair<int64_t, int64_t>> arrivals;  // (offset, wall ms), the newest
   };
   struct JobFiles {
-    int64_t generation = 1;
+    int64_t generation = 0;  // of the record file's layout, unique over all jobs
     int64_t records_bytes = 0;
     std::map<std::pair<int32_t, int32_t>, Log> logs;  // (attempt, rank)
+    std::list<std::string>::iterator use;             // in recent_
   };
 
-  JobFiles& Open(const std::string& job);
+  JobFiles& Open(const std::string& job);  // valid until the next call
+  void Close(const std::string& job);
   std::string Folder(const std::string& job) const;
   std::string LogPath(const LogKey& key) const;
   Status DoAppendRecords(const std::string& job,
@@ -111,6 +116,8 @@ class Journal {
   const std::string state_dir_;
   const JournalLimits limits_;
   std::map<std::string, JobFiles> jobs_;
+  std::list<std::string> recent_;  // the keys of jobs_, last used first
+  int64_t generations_ = 0;
   std::unique_ptr<WorkQueue<std::function<void()>>> queue_;
 };
 

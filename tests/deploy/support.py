@@ -1,4 +1,4 @@
-"""What the tests of deploy/ share: paths, tools, the list of exported metrics, a free port."""
+"""What the tests of deploy/ share: paths, tools, the table of exported metrics, a free port."""
 import os
 import pathlib
 import re
@@ -12,12 +12,6 @@ DEPLOY = ROOT / "deploy"
 # The tests are started with the folder that tools.sh has filled and the build's bin/.
 TOOLS = pathlib.Path(os.environ.get("COAT_DEPLOY_TOOLS", ROOT / "build/release/deploy_tools"))
 PROGRAMS = pathlib.Path(os.environ.get("COAT_PROGRAMS", ROOT / "build/release/bin"))
-
-METRIC_SOURCES = [
-    *sorted((ROOT / "server/metrics").glob("*.cc")),
-    ROOT / "worker/supervisor/metrics_page.cc",
-]
-
 
 def tool(name):
     path = TOOLS / "bin" / name
@@ -42,20 +36,17 @@ def needs_kubectl():
         raise unittest.SkipTest(f"NOT RUN: kubectl with kustomize 5 or newer is needed, not {text}")
 
 
+def metrics_by_page():
+    """[{name: "gauge" | "counter" | "histogram"}] of the fleet, jobs and worker pages, as METRICS.md has
+    them; a C++ test keeps that page equal to the table that the daemons render from."""
+    text = (DEPLOY / "prometheus/METRICS.md").read_text()
+    return [dict(re.findall(r"^\| `(coat_\w+)` \| (\w+) \|", section, re.MULTILINE))
+            for section in text.split("\n## ")[1:]]
+
+
 def exported_metrics():
-    """{name: "gauge" | "counter" | "histogram"} as the daemons' sources register them."""
-    found = {}
-    for path in METRIC_SOURCES:
-        text = path.read_text()
-        for match in re.finditer(r'"(coat_[a-z0-9_]+)"', text):
-            name = match.group(1)
-            before = text[max(0, match.start() - 40):match.start()]
-            window = before + text[match.end():match.end() + 160]
-            histogram = "HistogramOf(" in before or (
-                "AddFamily(" in before and "MetricType::Histogram" in window)
-            found[name] = ("histogram" if histogram else
-                           "counter" if name.endswith("_total") else "gauge")
-    return found
+    fleet, jobs, ranks = metrics_by_page()
+    return {**fleet, **jobs, **ranks}
 
 
 def recorded_metrics(yaml):

@@ -52,6 +52,7 @@ std::string Unit(const std::string& path) {
 const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"configs/base", {}},
     {"configs/spec", {}},
+    {"configs/metrics", {}},
     {"worker/tensor", {}},
     {"worker/precision", {"worker/tensor"}},
     {"worker/ops", {"worker/tensor", "worker/precision"}},

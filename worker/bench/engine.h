@@ -68,8 +68,6 @@ class BenchEngine {
   Optimizer& optimizer() { return *optimizer_; }
 
  private:
-  void PrepareNext();
-
   const coatrack::v1::JobSpec spec_;
   std::unique_ptr<Dataset> dataset_;
   std::unique_ptr<Ops> ops_;
@@ -79,7 +77,7 @@ class BenchEngine {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<BatchFeeder> feeder_;
   DataPosition position_;
-  PreparedStep now_, next_;  // what the device works on, and what comes then
+  StepBatch next_;
   int64_t step_ = 0;
 };
 

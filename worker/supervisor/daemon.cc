@@ -91,8 +91,9 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const coatrack::v1::WorkerConfig& 
 
 Status Daemon::Bind() {
   ASSIGN_OR_RETURN(health_, HealthServer::Start(config_.health_listen()));
-  const auto page = std::make_shared<RankMetricsPage>([this] { return Series(); });
-  ASSIGN_OR_RETURN(metrics_, MetricsServer::Start(config_.metrics_listen(), page));
+  ASSIGN_OR_RETURN(
+      metrics_, PageServer::Start(config_.metrics_listen(),
+                                  {{"/metrics", [this] { return RenderRankSeries(Series()); }}}));
   supervisor_->Adopt();  // before the socket: a rank's hello is refused while it is unknown
   ASSIGN_OR_RETURN(
       socket_, RankSocket::Listen(config_.state_dir() + kSocketFile, supervisor_.get(), channel_));

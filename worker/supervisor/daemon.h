@@ -8,11 +8,11 @@
 
 #include "coatrack/v1/daemon_config.pb.h"
 #include "configs/base/clock.h"
+#include "configs/metrics/page_server.h"
 #include "worker/supervisor/gpu_watch.h"
 #include "worker/supervisor/health_server.h"
 #include "worker/supervisor/identity.h"
 #include "worker/supervisor/metrics_page.h"
-#include "worker/supervisor/metrics_server.h"
 #include "worker/supervisor/rank_socket.h"
 #include "worker/supervisor/stream_pushers.h"
 #include "worker/supervisor/supervisor.h"
@@ -65,7 +65,7 @@ class Daemon {
 
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<HealthServer> health_;
-  std::unique_ptr<MetricsServer> metrics_;
+  std::unique_ptr<PageServer> metrics_;
   std::unique_ptr<RankSocket> socket_;
   std::unique_ptr<SyncLoop> sync_;
   std::unique_ptr<RecordPusher> records_;

@@ -1,138 +1,124 @@
 #include "worker/supervisor/metrics_page.h"
 
-#include <limits>
+#include <string>
 #include <utility>
+
+#include "configs/metrics/family.h"
 
 namespace coat {
 namespace {
 
-using prometheus::ClientMetric;
-using prometheus::MetricFamily;
-using prometheus::MetricType;
-using Label = ClientMetric::Label;
+using Families = std::vector<prometheus::MetricFamily>;
+using enum MetricPage;
 
-ClientMetric& AddMetric(const RankSeries& rank, const std::vector<Label>& more,
-                        MetricFamily* family) {
-  ClientMetric& metric = family->metric.emplace_back();
-  metric.label = {{"job_id", rank.job_id},
-                  {"job_name", rank.job_name},
-                  {"rank", std::to_string(rank.rank)},
-                  {"device", rank.device}};
-  metric.label.insert(metric.label.end(), more.begin(), more.end());
-  return metric;
+std::vector<std::string> LabelsOf(const RankSeries& rank, std::vector<std::string> own = {}) {
+  std::vector<std::string> labels = {rank.job_id, rank.job_name, std::to_string(rank.rank),
+                                     rank.device};
+  labels.insert(labels.end(), own.begin(), own.end());
+  return labels;
 }
 
 // One family over all ranks; `fill` adds what a rank has of it.
 template <typename Fill>
-void AddFamily(const char* name, const char* help, MetricType type,
-               const std::vector<RankSeries>& ranks, std::vector<MetricFamily>* families,
+void AddFamily(const Metric& metric, const std::vector<RankSeries>& ranks, Families* families,
                const Fill& fill) {
-  MetricFamily family{name, help, type, {}};
+  FamilyBuilder family(metric);
   for (const RankSeries& rank : ranks) {
     if (!rank.metrics.empty()) fill(rank, &family);
   }
-  if (!family.metric.empty()) families->push_back(std::move(family));
+  if (!family.empty()) families->push_back(family.Take());
 }
 
-void AddGauge(const RankSeries& rank, const std::vector<Label>& more, double value,
-              MetricFamily* family) {
-  AddMetric(rank, more, family).gauge.value = value;
+// One number of each rank.
+template <typename Value>
+void AddNumber(const Metric& metric, const std::vector<RankSeries>& ranks, Families* families,
+               const Value& value) {
+  AddFamily(metric, ranks, families, [&](const RankSeries& rank, FamilyBuilder* family) {
+    family->Set(LabelsOf(rank), static_cast<double>(value(rank)));
+  });
 }
 
-void AddKinds(const RankSeries& rank, const std::map<std::string, int64_t>& kinds,
-              const std::string& recipe, MetricFamily* family) {
+void AddPlan(const RankSeries& rank, const std::map<std::string, int64_t>& kinds,
+             const std::string& recipe, FamilyBuilder* family) {
   for (const auto& [kind, bytes] : kinds) {
-    std::vector<Label> more{{"kind", kind}};
-    if (!recipe.empty()) more.push_back({"recipe", recipe});
-    AddGauge(rank, more, static_cast<double>(bytes), family);
+    family->Set(LabelsOf(rank, {kind, recipe}), static_cast<double>(bytes));
   }
 }
 
-void AddHistogram(const RankSeries& rank, const char* moment, const coatrack::v1::Histogram& counts,
-                  MetricFamily* family) {
-  if (counts.counts_size() == 0) return;
-  auto& histogram = AddMetric(rank, {{"moment", moment}}, family).histogram;
-  const int last = counts.bounds_size() - 1;
-  double below = 0;
-  for (int i = 0; i < counts.counts_size(); ++i) {
-    const bool open = i > last;
-    const double bound = open ? std::numeric_limits<double>::infinity() : counts.bounds(i);
-    const double middle = open ? below : (below + bound) / 2;
-    histogram.sample_count += static_cast<uint64_t>(counts.counts(i));
-    histogram.sample_sum += middle * static_cast<double>(counts.counts(i));
-    histogram.bucket.push_back({histogram.sample_count, bound});
-    if (!open) below = bound;
-  }
-}
-
-void AddMemory(const std::vector<RankSeries>& ranks, std::vector<MetricFamily>* families) {
-  AddFamily("coat_memory_bytes", "Memory of a rank by kind, measured", MetricType::Gauge, ranks,
-            families, [](const RankSeries& rank, MetricFamily* family) {
-              AddKinds(rank, rank.metrics.memory(), "", family);
-            });
-  AddFamily("coat_memory_planned_bytes", "Memory of a rank by kind, planned for a recipe",
-            MetricType::Gauge, ranks, families, [](const RankSeries& rank, MetricFamily* family) {
-              AddKinds(rank, rank.metrics.planned(), rank.recipe, family);
-              if (rank.recipe != "bf16") {
-                AddKinds(rank, rank.metrics.planned_bf16(), "bf16", family);
+void AddMemory(const std::vector<RankSeries>& ranks, Families* families) {
+  AddFamily(MetricOf(kRanks, "coat_memory_bytes"), ranks, families,
+            [](const RankSeries& rank, FamilyBuilder* family) {
+              for (const auto& [kind, bytes] : rank.metrics.memory()) {
+                family->Set(LabelsOf(rank, {kind}), static_cast<double>(bytes));
               }
             });
-  AddFamily("coat_device_memory_used_bytes", "Memory a rank uses on its device", MetricType::Gauge,
-            ranks, families, [](const RankSeries& rank, MetricFamily* family) {
-              AddGauge(rank, {}, static_cast<double>(rank.metrics.measured_bytes()), family);
+  AddFamily(MetricOf(kRanks, "coat_memory_planned_bytes"), ranks, families,
+            [](const RankSeries& rank, FamilyBuilder* family) {
+              AddPlan(rank, rank.metrics.planned(), rank.recipe, family);
+              if (rank.recipe != "bf16") {
+                AddPlan(rank, rank.metrics.planned_bf16(), "bf16", family);
+              }
             });
-  AddFamily("coat_device_memory_total_bytes", "Memory a device offers", MetricType::Gauge, ranks,
-            families, [](const RankSeries& rank, MetricFamily* family) {
-              AddGauge(rank, {}, static_cast<double>(rank.device_bytes), family);
-            });
+  AddNumber(MetricOf(kRanks, "coat_device_memory_used_bytes"), ranks, families,
+            [](const RankSeries& rank) { return rank.metrics.measured_bytes(); });
+  AddNumber(MetricOf(kRanks, "coat_device_memory_total_bytes"), ranks, families,
+            [](const RankSeries& rank) { return rank.device_bytes; });
 }
 
-void AddSpeed(const std::vector<RankSeries>& ranks, std::vector<MetricFamily>* families) {
-  AddFamily("coat_train_step_seconds", "Duration of the last step", MetricType::Gauge, ranks,
-            families, [](const RankSeries& rank, MetricFamily* family) {
-              AddGauge(rank, {}, rank.metrics.step_seconds(), family);
+void AddSpeed(const std::vector<RankSeries>& ranks, Families* families) {
+  AddNumber(MetricOf(kRanks, "coat_train_step_seconds"), ranks, families,
+            [](const RankSeries& rank) { return rank.metrics.step_seconds(); });
+  AddNumber(MetricOf(kRanks, "coat_train_tokens_total"), ranks, families,
+            [](const RankSeries& rank) {
+              return static_cast<double>(rank.metrics.tokens_total()) / rank.world_size;
             });
-  AddFamily("coat_train_tokens_total", "Tokens trained on, a rank's share", MetricType::Counter,
-            ranks, families, [](const RankSeries& rank, MetricFamily* family) {
-              AddMetric(rank, {}, family).counter.value =
-                  static_cast<double>(rank.metrics.tokens_total()) / rank.world_size;
-            });
-  AddFamily("coat_train_skipped_steps_total", "Steps without an update", MetricType::Counter, ranks,
-            families, [](const RankSeries& rank, MetricFamily* family) {
-              AddMetric(rank, {}, family).counter.value =
-                  static_cast<double>(rank.metrics.skipped_total());
-            });
+  AddNumber(MetricOf(kRanks, "coat_train_skipped_steps_total"), ranks, families,
+            [](const RankSeries& rank) { return rank.metrics.skipped_total(); });
 }
 
 template <typename Value>
-void AddHealth(const char* name, const char* help, const std::vector<RankSeries>& ranks,
-               std::vector<MetricFamily>* families, const Value& value) {
-  AddFamily(name, help, MetricType::Gauge, ranks, families,
-            [&](const RankSeries& rank, MetricFamily* family) {
-              for (const auto& [operand, health] : rank.metrics.health()) {
-                AddGauge(rank, {{"operand", operand}}, value(health), family);
-              }
-            });
+void AddHealth(const Metric& metric, const std::vector<RankSeries>& ranks, Families* families,
+               const Value& value) {
+  AddFamily(metric, ranks, families, [&](const RankSeries& rank, FamilyBuilder* family) {
+    for (const auto& [operand, health] : rank.metrics.health()) {
+      family->Set(LabelsOf(rank, {operand}), value(health));
+    }
+  });
+}
+
+void AddExponents(const RankSeries& rank, const char* moment,
+                  const coatrack::v1::Histogram& exponents, FamilyBuilder* family) {
+  if (exponents.counts().empty()) return;
+  double sum = 0;
+  double below = 0;
+  for (int i = 0; i < exponents.counts_size(); ++i) {
+    const bool open = i >= exponents.bounds_size();
+    const double middle = open ? below : (below + exponents.bounds(i)) / 2;
+    sum += middle * static_cast<double>(exponents.counts(i));
+    if (!open) below = exponents.bounds(i);
+  }
+  const std::vector<double> bounds(exponents.bounds().begin(), exponents.bounds().end());
+  const std::vector<int64_t> counts(exponents.counts().begin(), exponents.counts().end());
+  family->SetHistogram(LabelsOf(rank, {moment}), bounds, counts, sum);
 }
 
 }  // namespace
 
-std::vector<MetricFamily> RenderRankSeries(const std::vector<RankSeries>& ranks) {
+Families RenderRankSeries(const std::vector<RankSeries>& ranks) {
   using coatrack::v1::OperandHealth;
-  std::vector<MetricFamily> families;
+  Families families;
   AddMemory(ranks, &families);
   AddSpeed(ranks, &families);
-  AddHealth("coat_fp8_saturated_ratio", "Share of values at the format's largest", ranks, &families,
+  AddHealth(MetricOf(kRanks, "coat_fp8_saturated_ratio"), ranks, &families,
             [](const OperandHealth& health) { return health.saturated_ratio(); });
-  AddHealth("coat_fp8_flushed_ratio", "Share of non-zero values whose code is zero", ranks,
-            &families, [](const OperandHealth& health) { return health.flushed_ratio(); });
-  AddHealth("coat_fp8_relative_error", "Quantization error against the norm of the values", ranks,
-            &families, [](const OperandHealth& health) { return health.relative_error(); });
-  AddFamily("coat_optimizer_expansion_k", "Expansion exponents k of the moments' groups",
-            MetricType::Histogram, ranks, &families,
-            [](const RankSeries& rank, MetricFamily* family) {
-              AddHistogram(rank, "m", rank.metrics.expansion_k_m(), family);
-              AddHistogram(rank, "v", rank.metrics.expansion_k_v(), family);
+  AddHealth(MetricOf(kRanks, "coat_fp8_flushed_ratio"), ranks, &families,
+            [](const OperandHealth& health) { return health.flushed_ratio(); });
+  AddHealth(MetricOf(kRanks, "coat_fp8_relative_error"), ranks, &families,
+            [](const OperandHealth& health) { return health.relative_error(); });
+  AddFamily(MetricOf(kRanks, "coat_optimizer_expansion_k"), ranks, &families,
+            [](const RankSeries& rank, FamilyBuilder* family) {
+              AddExponents(rank, "m", rank.metrics.expansion_k_m(), family);
+              AddExponents(rank, "v", rank.metrics.expansion_k_v(), family);
             });
   return families;
 }

@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "tests/server/api/test_server.h"
-#include "tests/support/grpc_health.h"
 
 namespace coat {
 namespace {
@@ -25,17 +24,21 @@ std::vector<std::string> Command(const std::string& state_dir) {
           "reconcile_wait=1s"};
 }
 
-// The port that ports.json names once the process with this id has written it.
-int ListenPort(const std::string& state_dir, pid_t pid) {
+// A port that ports.json names once the process with this id has written it.
+int PortOf(const std::string& name, const std::string& state_dir, pid_t pid) {
   int port = 0;
   EXPECT_TRUE(testing::WaitUntil([&] {
     const auto shown = nlohmann::json::parse(testing::ReadFile(state_dir + "/ports.json"), nullptr,
                                              /*allow_exceptions=*/false);
     if (shown.is_discarded() || shown["pid"] != pid) return false;
-    port = shown["listen"];
+    port = shown[name];
     return true;
   }));
   return port;
+}
+int ListenPort(const std::string& state_dir, pid_t pid) { return PortOf("listen", state_dir, pid); }
+int MetricsPort(const std::string& state_dir, pid_t pid) {
+  return PortOf("metrics", state_dir, pid);
 }
 
 TEST(ServerProcessTest, BeyondLoopbackNeedsInsecurePlaintext) {
@@ -75,10 +78,10 @@ TEST(ServerProcessTest, HealthIsPerServiceAndAloneOnItsPort) {
   testing::TempDir dir;
   TestServer server(dir.path().string());
   for (const char* service : {"", "coatrack.v1.JobService", "coatrack.v1.WorkerService"}) {
-    EXPECT_EQ(testing::HealthStatus(server.ports().listen, service), 1) << service;
-    EXPECT_EQ(testing::HealthStatus(server.ports().health, service), 1) << service;
+    EXPECT_EQ(HealthStatus(server.ports().listen, service), 1) << service;
+    EXPECT_EQ(HealthStatus(server.ports().health, service), 1) << service;
   }
-  EXPECT_EQ(testing::HealthStatus(server.ports().health, "nobody"), -1);
+  EXPECT_EQ(HealthStatus(server.ports().health, "nobody"), -1);
   const auto stub = JobService::NewStub(ChannelTo(server.ports().health));
   grpc::ClientContext context;
   ListResponse response;
@@ -109,8 +112,29 @@ TEST(ServerProcessTest, SigtermStopsCleanlyWithStreamsOpen) {
   const auto stream = stub->Watch(&context, watch);
   WatchResponse first;
   ASSERT_TRUE(stream->Read(&first));
+  std::thread reader([&] {
+    while (stream->Read(&first)) {
+    }
+  });
+  const auto start = std::chrono::steady_clock::now();
   process.Signal(SIGTERM);
   EXPECT_EQ(process.Wait(std::chrono::seconds(15)), 0) << testing::ReadFile(dir.file("output"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500))
+      << "the stream is ended, not waited for";
+  reader.join();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST(ServerProcessTest, StopsAtOnceWhenIdle) {
+  testing::TempDir dir;
+  const std::string state = dir.file("state");
+  testing::Process process(Command(state), {dir.file("output"), {}, ""});
+  const std::string page = HttpGet(MetricsPort(state, process.pid()), "/metrics");
+  EXPECT_NE(page.find("coat_leader 1"), std::string::npos) << page;
+  const auto start = std::chrono::steady_clock::now();
+  process.Signal(SIGTERM);
+  EXPECT_EQ(process.Wait(std::chrono::seconds(15)), 0) << testing::ReadFile(dir.file("output"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500));
 }
 
 // Acknowledged is durable: kill -9 at any moment loses no job whose submit was answered.

@@ -177,6 +177,23 @@ TEST_F(JournalTest, SinceSkipsWhatArrivedEarlier) {
   EXPECT_EQ(ReadLog(0, 1, 2500).data, "");
 }
 
+TEST_F(JournalTest, AJobThatLeftMemoryIsReadFromItsFiles) {
+  Open({.open_jobs = 1});
+  Append({Record(1, 1, 5)});
+  EXPECT_EQ(Log(0, "one\n"), 4);
+  const RecordPage first = Records();
+  std::promise<Status> other;
+  journal_->AppendRecords("other", {Record(1, 1, 4)}, [&](Status s) { other.set_value(s); });
+  ASSERT_TRUE(other.get_future().get().ok());
+  Append({Record(2, 1, 4.5)});
+  EXPECT_EQ(Log(4, "two\n", true), 8);
+  EXPECT_EQ(ReadLog().data, "one\ntwo\n");
+  EXPECT_TRUE(ReadLog().final);
+  const RecordPage again = Records(1, first.next);
+  ASSERT_EQ(again.records.size(), 1u) << "an old cursor starts anew, after the step it names";
+  EXPECT_EQ(again.records[0].step(), 2);
+}
+
 TEST_F(JournalTest, RemovedJobsLeaveNoFiles) {
   Open();
   Log(0, "x");

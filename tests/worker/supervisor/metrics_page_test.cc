@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
+#include <set>
+
+#include "configs/metrics/catalog.h"
+
 namespace coat {
 namespace {
 
@@ -74,6 +78,16 @@ TEST(MetricsPage, ShowsEverySeriesOfARank) {
   }
   EXPECT_THAT(text, Not(HasSubstr("job=\"")));
   EXPECT_THAT(text, Not(HasSubstr("instance=")));
+}
+
+TEST(MetricsPage, EveryMetricOfTheTableIsOnThePage) {
+  std::set<std::string> shown;
+  for (const auto& family : RenderRankSeries({Rank(0)})) shown.insert(family.name);
+  std::set<std::string> wanted;
+  for (const Metric& metric : kMetrics) {
+    if (metric.page == MetricPage::kRanks) wanted.emplace(metric.name);
+  }
+  EXPECT_EQ(shown, wanted);
 }
 
 TEST(MetricsPage, ABf16JobHasOnePlan) {
