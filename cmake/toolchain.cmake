@@ -24,8 +24,10 @@ if(NOT COAT_CPU_ARCH AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(COAT_CPU_ARCH "x86-64-v3")
 endif()
 
+# A finding ends the process, so that it fails the test that made it.
 if(COAT_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${COAT_SANITIZE}>
+                      $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-omit-frame-pointer>)
   add_link_options(-fsanitize=${COAT_SANITIZE})
 endif()

@@ -10,7 +10,7 @@ build=(g++ cmake ninja-build pkg-config git ca-certificates
   prometheus-cpp-dev libcurl4-openssl-dev zlib1g-dev libyaml-cpp-dev libspdlog-dev libcli11-dev
   nlohmann-json3-dev libsqlite3-dev libgloo-dev libopenblas-dev libssl-dev libgtest-dev
   libgmock-dev)
-tests=(libbenchmark-dev clang-format-14 clang-tidy-14 ccache python3 python3-pip python3-venv python3-yaml procps
+tests=(libbenchmark-dev clang-format-14 clang-tidy-14 ccache python3 python3-pip python3-venv python3-yaml procps curl
   chromium)
 
 want=("${build[@]}")

@@ -227,11 +227,4 @@ int64_t MicrobatchesPerStep(const JobSpec& spec) {
   return spec.train().global_batch() / (spec.train().micro_batch() * spec.resources().ranks());
 }
 
-Recipe LayerRecipe(const JobSpec& spec, int64_t layer) {
-  for (const LayerOverride& override : spec.precision().overrides()) {
-    if (OverrideLayer(override.layer(), spec.model().layers()) == layer) return override.recipe();
-  }
-  return spec.precision().recipe();
-}
-
 }  // namespace coat

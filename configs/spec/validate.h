@@ -24,9 +24,6 @@ Violations ValidateClientConfig(const coatrack::v1::ClientConfig& config);
 // Microbatches of one rank in one step: global_batch / (micro_batch x ranks).
 int64_t MicrobatchesPerStep(const coatrack::v1::JobSpec& spec);
 
-// Recipe of one layer after precision.overrides.
-coatrack::v1::Recipe LayerRecipe(const coatrack::v1::JobSpec& spec, int64_t layer);
-
 // "host:port"; a host of "127.x.x.x", "::1" or "localhost" is loopback.
 bool IsLoopback(const std::string& address);
 

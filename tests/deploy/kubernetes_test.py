@@ -1,9 +1,9 @@
 """Kubernetes: overlays render, fit the schemas of two versions, and keep the house rules."""
 import functools
+import importlib
 import re
 import unittest
 
-import kubernetes_validate
 import support
 import yaml
 
@@ -47,9 +47,17 @@ def config(overlay, name):
     raise AssertionError(f"{overlay}: no ConfigMap {name}")
 
 
+def schemas():
+    """Skips the calling case, visibly, where the schemas could not be installed."""
+    try:
+        return importlib.import_module("kubernetes_validate")
+    except ModuleNotFoundError as error:
+        raise unittest.SkipTest("NOT RUN: the pip package kubernetes-validate is missing") from error
+
+
 def versions():
     """An older and the newest Kubernetes version that the schemas know."""
-    known = [tuple(int(x) for x in v.split(".")[:2]) for v in kubernetes_validate.utils.all_versions()]
+    known = [tuple(int(x) for x in v.split(".")[:2]) for v in schemas().utils.all_versions()]
     return sorted({min(v for v in known if v >= OLD_VERSION), max(known)})
 
 
@@ -69,15 +77,15 @@ class Kubernetes(unittest.TestCase):
                 if document["kind"] in CUSTOM:
                     continue
                 for major, minor in versions():
-                    kubernetes_validate.validate(document, f"{major}.{minor}", strict=True)
+                    schemas().validate(document, f"{major}.{minor}", strict=True)
                     checked += 1
         print(f"{checked} validations, versions {versions()}")
         self.assertGreater(checked, 60)
 
     def test_schemas_refuse_a_wrong_field(self):
         document = dict(of_kind("gpu", "DaemonSet")[0], spec={"templates": {}})
-        with self.assertRaises(kubernetes_validate.ValidationError):
-            kubernetes_validate.validate(document, "%d.%d" % versions()[-1], strict=True)
+        with self.assertRaises(schemas().ValidationError):
+            schemas().validate(document, "%d.%d" % versions()[-1], strict=True)
 
     def test_pods_run_without_rights(self):
         for name, pod in self.each_pod():

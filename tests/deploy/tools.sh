@@ -41,11 +41,12 @@ else
   echo "tools.sh: kubectl is not installed; the manifests will not be rendered"
 fi
 
-# The schemas of Kubernetes come with a pip package; it brings PyYAML too.
+# The schemas of Kubernetes come with a pip package; where it cannot be had, their tests say so.
 if ! "$dir/venv/bin/python" -c 'import yaml, kubernetes_validate' 2>/dev/null; then
   rm -rf "$dir/venv"
-  python3 -m venv "$dir/venv"
-  "$dir/venv/bin/pip" install -q --disable-pip-version-check 'kubernetes-validate>=1.30' pyyaml
+  /usr/bin/python3 -m venv --system-site-packages "$dir/venv"  # the one that python3-yaml is for
+  "$dir/venv/bin/pip" install -q --disable-pip-version-check --retries 1 'kubernetes-validate>=1.30' ||
+    echo "tools.sh: kubernetes-validate cannot be installed; the schemas will not be checked"
 fi
 echo "tools.sh: $("$dir/bin/promtool" --version 2>&1 | head -1)"
 echo "tools.sh: $("$dir/venv/bin/python" --version), kubernetes-validate $("$dir/venv/bin/pip" list 2>/dev/null | awk '/^kubernetes-validate/ {print $2}')"

@@ -113,7 +113,8 @@ class OpsTest : public ::testing::TestWithParam<std::string> {
     const int64_t groups = segments * CeilDiv(cols / segments, 16);
     return {Out(DType::kE4M3, {rows, cols}), Out(DType::kBF16, {rows, groups}), segments};
   }
-  // Quantizes by the definition and puts codes and scales on the device.
+  // Codes and scales by the definition, on the device; the scales as a vector, which operators must
+  // read like the matrix that OutGroups makes.
   GroupQuantized PutGroups(const ReferenceGroups& groups, int64_t rows, int64_t cols,
                            int segments) {
     GroupQuantized out = OutGroups(rows, cols, segments);
@@ -121,6 +122,7 @@ class OpsTest : public ::testing::TestWithParam<std::string> {
     std::vector<uint16_t> scales;
     for (float scale : groups.scales) scales.push_back(Bf16FromFloat(scale));
     ops_->ToDevice(scales.data(), out.scales);
+    out.scales = Tensor(out.scales.data, DType::kBF16, {out.scales.numel()});
     return out;
   }
 

@@ -28,13 +28,7 @@ class ElementProblem {
   ElementProblem(const ModelShape& shape, const std::string& device, Ops* ops)
       : s_(shape), ops_(*ops) {
     Declare();
-    WorkspaceShape scratch;
-    scratch.attention = s_.attention();
-    scratch.hidden = s_.hidden;
-    scratch.intermediate = s_.intermediate;
-    scratch.vocab = s_.vocab;
-    scratch.loss_rows = s_.loss_rows;
-    b_.Build(device, WorkspaceBytes(ops_.device(), scratch), ops);
+    b_.Build(device, WorkspaceBytes(ops_.device(), s_.workspace()), ops);
     FillIds();
     // Groups, scales and statistics of the values, as a forward leaves them.
     ops_.AddNorm(Norm(xq_, V("amax")));

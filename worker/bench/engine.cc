@@ -103,28 +103,32 @@ BenchEngine::BenchEngine(const JobSpec& spec, const BenchDevice& device,
   feeder_ = std::make_unique<BatchFeeder>(spec_, dataset_.get(), ops_.get(), arena_.get());
   model_->Initialize(spec_.train().seed());
   ops_->Synchronize();
-  next_ = feeder_->Next(&position_);
+  PrepareNext();
+}
+
+void BenchEngine::PrepareNext() {
+  feeder_->Prepare(position_, 0, MicrobatchesPerStep(spec_), &next_);
 }
 
 BenchEngine::StepResult BenchEngine::Step() {
-  const StepBatch batch = std::move(next_);
+  std::swap(now_, next_);
+  position_ = now_.next;
   const auto start = std::chrono::steady_clock::now();
-  const Tensor inverse_count = feeder_->UploadInverseCount(batch.valid_targets);
+  const Tensor inverse_count = feeder_->UploadInverseCount(now_);
   model_->ResetStep();
-  const int64_t microbatches = spec_.train().global_batch() / spec_.train().micro_batch();
-  for (int64_t i = 0; i < microbatches; ++i) {
-    model_->TrainMicrobatch(feeder_->Upload(batch.samples, i), inverse_count, i == 0);
+  for (int64_t i = 0; i < now_.microbatches; ++i) {
+    model_->TrainMicrobatch(feeder_->Upload(now_, i), inverse_count, i == 0);
   }
   optimizer_->Step(++step_, model_->nonfinite(), inverse_count);
   model_->WeightsUpdated();
-  next_ = feeder_->Next(&position_);
+  PrepareNext();
   ops_->Synchronize();
   StepResult result;
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   float nll = 0;
   ops_->ToHost(model_->nll(), &nll);
   result.update = optimizer_->ReadState();
-  if (batch.valid_targets > 0) result.loss = nll / static_cast<double>(batch.valid_targets);
+  if (now_.valid_targets > 0) result.loss = nll / static_cast<double>(now_.valid_targets);
   return result;
 }
 

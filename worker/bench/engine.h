@@ -68,6 +68,8 @@ class BenchEngine {
   Optimizer& optimizer() { return *optimizer_; }
 
  private:
+  void PrepareNext();
+
   const coatrack::v1::JobSpec spec_;
   std::unique_ptr<Dataset> dataset_;
   std::unique_ptr<Ops> ops_;
@@ -77,7 +79,7 @@ class BenchEngine {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<BatchFeeder> feeder_;
   DataPosition position_;
-  StepBatch next_;
+  PreparedStep now_, next_;  // what the device works on, and what comes then
   int64_t step_ = 0;
 };
 

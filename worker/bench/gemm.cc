@@ -71,10 +71,7 @@ void RunGemm(const GemmOptions& options, Report* report) {
     BenchShape shape = options.shape;
     shape.preset = model;
     const ModelShape dims = ResolveShape(CompleteJob(BenchTokenJob(shape, 1)));
-    WorkspaceShape scratch;
-    scratch.attention = dims.attention();
-    scratch.hidden = dims.hidden;
-    scratch.intermediate = dims.intermediate;
+    const int64_t scratch_bytes = WorkspaceBytes(ops->device(), dims.workspace());
     std::vector<Product> products;
     for (const bool fp8 : {true, false}) {
       for (const Linear linear : kAllLinears) {
@@ -86,7 +83,7 @@ void RunGemm(const GemmOptions& options, Report* report) {
       products.push_back(std::move(p));
     }
     for (const Product& p : products) {
-      const double seconds = Seconds(options, p, WorkspaceBytes(ops->device(), scratch), ops.get());
+      const double seconds = Seconds(options, p, scratch_bytes, ops.get());
       const double flops =
           2 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
       report->Add({{"model", model},

@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <thread>
 
 #include "configs/base/error.h"
+#include "configs/base/parallel.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/directory.h"
 #include "worker/checkpoint/sha256.h"
@@ -52,26 +50,7 @@ struct CheckpointReader::Impl {
 
   // Several files at a time; the error of the first bad one is thrown.
   void CheckAll() const {
-    std::vector<std::exception_ptr> errors(files.size());
-    std::atomic<size_t> next{0};
-    auto work = [&] {
-      for (size_t i; (i = next.fetch_add(1)) < files.size();) {
-        try {
-          CheckFile(i);
-        } catch (...) {
-          errors[i] = std::current_exception();
-        }
-      }
-    };
-    size_t threads = std::min(
-        {files.size(), kMostThreads, static_cast<size_t>(std::thread::hardware_concurrency())});
-    std::vector<std::thread> pool;
-    for (size_t i = 1; i < threads; ++i) pool.emplace_back(work);
-    work();
-    for (std::thread& thread : pool) thread.join();
-    for (const std::exception_ptr& error : errors) {
-      if (error) std::rethrow_exception(error);
-    }
+    ForEachIndex(files.size(), kMostThreads, [this](size_t file) { CheckFile(file); });
   }
 
   const TensorRecord& Find(const std::string& name) const {

@@ -3,16 +3,14 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <limits>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "configs/base/error.h"
+#include "configs/base/parallel.h"
 #include "worker/data/glob.h"
 #include "worker/data/manifest.h"
 #include "worker/data/scan.h"
@@ -94,30 +92,10 @@ void ReadLayout(const coatrack::v1::JobSpec& spec, SourceFile* file) {
 
 // All files, several at a time. The error of the first bad file is the one that is thrown.
 void ScanFiles(int64_t vocab_size, std::vector<SourceFile>* files) {
-  std::vector<std::exception_ptr> errors(files->size());
-  std::atomic<size_t> next{0};
-  std::atomic<bool> failed{false};
-  auto work = [&] {
-    for (size_t i; !failed && (i = next.fetch_add(1)) < files->size();) {
-      SourceFile& file = (*files)[i];
-      try {
-        file.scan = ScanFile(file.path.resolved, file.name, file.bytes, file.layout, vocab_size);
-      } catch (...) {
-        errors[i] = std::current_exception();
-        failed = true;
-      }
-    }
-  };
-  size_t threads =
-      std::min({files->size(), kMostScanThreads,
-                static_cast<size_t>(std::max(1u, std::thread::hardware_concurrency()))});
-  std::vector<std::thread> pool;
-  for (size_t i = 1; i < threads; ++i) pool.emplace_back(work);
-  work();
-  for (std::thread& thread : pool) thread.join();
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+  ForEachIndex(files->size(), kMostScanThreads, [&](size_t i) {
+    SourceFile& file = (*files)[i];
+    file.scan = ScanFile(file.path.resolved, file.name, file.bytes, file.layout, vocab_size);
+  });
 }
 
 int64_t CheckedVocab(const coatrack::v1::JobSpec& spec, const Tokenizer& tokenizer) {

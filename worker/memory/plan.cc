@@ -56,20 +56,14 @@ PlannedTensor Contiguous(std::string name, MemoryKind kind, DType dtype,
 }
 
 WorkspaceShape OperatorShape(const JobSpec& spec, const ModelShape& shape, DeviceType device) {
-  WorkspaceShape out;
-  out.attention = shape.attention();
-  out.hidden = shape.hidden;
-  out.intermediate = shape.intermediate;
-  out.vocab = shape.vocab;
-  out.loss_rows = shape.loss_rows;
+  WorkspaceShape out = shape.workspace();
   for (const ParameterDecl& p : DeclareParameters(shape)) {
     int64_t elements = 1;
     for (const int64_t dim : p.shape) elements *= dim;
     out.parameters = std::max(out.parameters, elements);
     ++out.tensors;
   }
-  out.deterministic =
-      spec.train().has_deterministic() ? spec.train().deterministic() : device == DeviceType::kCpu;
+  out.deterministic = IsDeterministic(spec, device);
   return out;
 }
 

@@ -44,6 +44,16 @@ LinearShape ShapeOf(const ModelShape& shape, Linear linear) {
   throw Error(Code::kInternal, "ShapeOf: unknown weight");
 }
 
+WorkspaceShape ModelShape::workspace() const {
+  WorkspaceShape out;
+  out.attention = attention();
+  out.hidden = hidden;
+  out.intermediate = intermediate;
+  out.vocab = vocab;
+  out.loss_rows = loss_rows;
+  return out;
+}
+
 ModelShape ResolveShape(const coatrack::v1::JobSpec& spec) {
   const auto& model = spec.model();
   Require(model.family() == coatrack::v1::MODEL_FAMILY_LLAMA, "model.family",

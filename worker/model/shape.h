@@ -6,6 +6,7 @@
 
 #include "coatrack/v1/job.pb.h"
 #include "worker/ops/ops.h"
+#include "worker/ops/workspace.h"
 
 namespace coat {
 
@@ -38,6 +39,8 @@ struct ModelShape {
   int64_t q_width() const { return heads * head_size; }
   int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_size; }
   AttentionShape attention() const { return {batch, seq, heads, kv_heads, head_size}; }
+  // What forward and backward need of an operator workspace; nothing for the update.
+  WorkspaceShape workspace() const;
 };
 
 // (out, in) of a stored GEMM weight.

@@ -15,18 +15,6 @@ using coatrack::v1::WorkerService;
 constexpr int64_t kRecordBytes = 1024 * 1024;  // of JSON in one push
 constexpr int64_t kOutputBytes = 256 * 1024;
 
-// A record that only says where a rank is. Sync reports that; on a curve it would stand for a step.
-bool OnlyProgress(const coatrack::v1::StepRecord& record) {
-  coatrack::v1::StepRecord rest = record;
-  rest.clear_step();
-  rest.clear_attempt();
-  rest.clear_rank();
-  rest.clear_phase();
-  rest.clear_collective_sequence();
-  rest.clear_time();
-  return rest.ByteSizeLong() == 0;
-}
-
 // Where the next push of output begins.
 int64_t OutputStart(const Supervisor::StreamWork& work) {
   const int64_t pushed = work.streams.output_acknowledged;
@@ -60,7 +48,8 @@ void RecordPusher::PushRank(const Supervisor::StreamWork& work) {
     return finish();
   }
   if (chunk->next_offset == work.streams.records_acknowledged) return finish();
-  std::erase_if(chunk->records, OnlyProgress);
+  // Sync reports progress; on a curve such a record would stand for a step.
+  std::erase_if(chunk->records, IsProgressOnly);
   if (chunk->records.empty()) {
     supervisor_->UpdateStreams(
         work.id, [&](RankStreams* streams) { streams->records_acknowledged = chunk->next_offset; });

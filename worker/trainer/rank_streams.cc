@@ -99,8 +99,15 @@ Result<RecordChunk> ReadRecords(const std::string& dir, int64_t offset, int64_t 
 }
 
 bool IsProgressOnly(const coatrack::v1::StepRecord& record) {
-  return record.tokens() == 0 && record.memory_size() == 0 && record.checkpoint().empty() &&
-         record.weights_hash().empty() && record.phase() != coatrack::v1::PHASE_DONE;
+  if (record.phase() == coatrack::v1::PHASE_DONE) return false;
+  coatrack::v1::StepRecord rest = record;
+  rest.clear_step();
+  rest.clear_attempt();
+  rest.clear_rank();
+  rest.clear_phase();
+  rest.clear_collective_sequence();
+  rest.clear_time();
+  return rest.ByteSizeLong() == 0;
 }
 
 Result<OutputChunk> ReadOutput(const std::string& dir, int64_t offset, int64_t max_bytes) {

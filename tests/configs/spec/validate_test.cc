@@ -230,18 +230,6 @@ optimizer: {lr: 0.1}
   EXPECT_TRUE(LoadJobText(text, "job.yaml", {"model.vocab_size=65536"}, &job).empty());
 }
 
-TEST(ValidateTest, LayerRecipesFollowTheOverrides) {
-  LoadedJob job;
-  ASSERT_TRUE(LoadJobText(kGoodJob, "job.yaml",
-                          {"precision.overrides=[{layer: last, recipe: bf16}, {layer: 1, recipe: "
-                           "fp8}]"},
-                          &job)
-                  .empty());
-  EXPECT_EQ(LayerRecipe(job.spec, 0), RECIPE_COAT);
-  EXPECT_EQ(LayerRecipe(job.spec, 1), RECIPE_FP8);
-  EXPECT_EQ(LayerRecipe(job.spec, 3), RECIPE_BF16);
-}
-
 TEST(ValidateDaemonsTest, BeyondLoopbackNeedsTheFlag) {
   EXPECT_TRUE(LoadServerConfig("", {"listen=\"127.0.0.9:0\""}).ok());
   EXPECT_TRUE(LoadServerConfig("", {"listen=\"[::1]:7070\""}).ok());

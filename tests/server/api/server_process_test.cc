@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tests/server/api/test_server.h"
+#include "tests/support/grpc_health.h"
 
 namespace coat {
 namespace {
@@ -78,10 +79,10 @@ TEST(ServerProcessTest, HealthIsPerServiceAndAloneOnItsPort) {
   testing::TempDir dir;
   TestServer server(dir.path().string());
   for (const char* service : {"", "coatrack.v1.JobService", "coatrack.v1.WorkerService"}) {
-    EXPECT_EQ(HealthStatus(server.ports().listen, service), 1) << service;
-    EXPECT_EQ(HealthStatus(server.ports().health, service), 1) << service;
+    EXPECT_EQ(testing::HealthStatus(server.ports().listen, service), 1) << service;
+    EXPECT_EQ(testing::HealthStatus(server.ports().health, service), 1) << service;
   }
-  EXPECT_EQ(HealthStatus(server.ports().health, "nobody"), -1);
+  EXPECT_EQ(testing::HealthStatus(server.ports().health, "nobody"), -1);
   const auto stub = JobService::NewStub(ChannelTo(server.ports().health));
   grpc::ClientContext context;
   ListResponse response;

@@ -8,6 +8,7 @@
 
 #include "server/api/spec_check.h"
 #include "tests/server/api/test_server.h"
+#include "tests/support/grpc_health.h"
 
 namespace coat {
 namespace {
@@ -131,8 +132,8 @@ TEST_F(SubmitTest, AnEmptyDatabaseBesideAClusterIdSchedulesNothing) {
   ASSERT_TRUE(server.jobs()->GetServerInfo(&context, {}, &info).ok());
   EXPECT_FALSE(info.scheduling());
   EXPECT_NE(info.message().find("the database is empty"), std::string::npos);
-  EXPECT_EQ(HealthStatus(server.ports().health, ""), 1);
-  EXPECT_EQ(HealthStatus(server.ports().health, "coatrack.v1.JobService"), 2);
+  EXPECT_EQ(testing::HealthStatus(server.ports().health, ""), 1);
+  EXPECT_EQ(testing::HealthStatus(server.ports().health, "coatrack.v1.JobService"), 2);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "tests/server/api/test_server.h"
 
 #include <arpa/inet.h>
-#include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -100,32 +99,6 @@ bool TestServer::SyncUntil(const std::vector<FakeWorker*>& workers,
 bool TestServer::SyncUntilState(const std::vector<FakeWorker*>& workers, const std::string& job,
                                 coatrack::v1::JobState state) {
   return SyncUntil(workers, [&] { return Get(job).state() == state; });
-}
-
-int HealthStatus(int port, const std::string& service) {
-  grpc::GenericStub stub(ChannelTo(port));
-  std::string bytes;
-  if (!service.empty()) {
-    bytes = std::string("\x0a") + static_cast<char>(service.size()) + service;
-  }
-  const grpc::Slice slice(bytes);
-  const grpc::ByteBuffer request(&slice, 1);
-  grpc::ByteBuffer response;
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(10));
-  grpc::CompletionQueue queue;
-  const auto call =
-      stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
-  call->StartCall();
-  grpc::Status status;
-  call->Finish(&response, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  if (!status.ok()) return -1;
-  std::vector<grpc::Slice> slices;
-  response.Dump(&slices);
-  return slices.empty() || slices[0].size() < 2 ? 0 : slices[0].begin()[1];
 }
 
 std::string HttpGet(int port, const std::string& path) {

@@ -49,8 +49,6 @@ class TestServer {
   std::unique_ptr<WorkerStub> workers_;
 };
 
-// Status of the health service: 1 serving, 2 not serving, -1 with the call's code on failure.
-int HealthStatus(int port, const std::string& service);
 // Body of an HTTP GET on 127.0.0.1.
 std::string HttpGet(int port, const std::string& path);
 

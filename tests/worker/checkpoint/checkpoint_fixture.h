@@ -7,30 +7,15 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <iterator>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "configs/base/error.h"
+#include "tests/support/refusal.h"
 #include "worker/checkpoint/checkpoint.h"
 
 namespace coat {
-
-struct Refusal {
-  Code code = Code::kOk;  // kOk: nothing was thrown
-  std::string message;
-};
-
-inline Refusal RefusalOf(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  return {};
-}
 
 // Tensors of all element types whose bytes follow from (tensor, byte, salt).
 class State {

@@ -8,29 +8,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "configs/base/error.h"
+#include "tests/support/refusal.h"
 #include "worker/data/loader.h"
 
 namespace coat {
-
-struct Refusal {
-  Code code = Code::kOk;  // kOk: nothing was thrown
-  std::string message;
-};
-
-inline Refusal RefusalOf(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  return {};
-}
 
 class DataTest : public ::testing::Test {
  protected:

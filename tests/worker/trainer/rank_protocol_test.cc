@@ -138,6 +138,9 @@ TEST(Records, ProgressIsNotPartOfTheCurve) {
   progress.set_collective_sequence(3);
   EXPECT_TRUE(IsProgressOnly(progress));
   EXPECT_FALSE(IsProgressOnly(Record(7)));
+  StepRecord evaluated = progress;
+  evaluated.set_validation_loss(2.5);
+  EXPECT_FALSE(IsProgressOnly(evaluated));
   progress.set_phase(coatrack::v1::PHASE_DONE);
   EXPECT_FALSE(IsProgressOnly(progress));
 }

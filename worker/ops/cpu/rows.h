@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "worker/ops/check_args.h"
 #include "worker/ops/cpu/thread_pool.h"
 #include "worker/ops/ops.h"
 #include "worker/precision/fp8.h"
@@ -96,8 +97,9 @@ inline void QuantizeGroups(float* x, int64_t n, uint8_t* codes, uint16_t* scales
 
 // Where column `col` of segment `segment` keeps its group scale.
 inline uint16_t* ScaleAt(const GroupQuantized& q8, int64_t row, int segment, int64_t col) {
-  const int64_t groups = q8.scales.cols() / q8.segments;
-  return At<uint16_t>(q8.scales, row, segment * groups + col / kGroup);
+  const int64_t groups = GroupsPerRow(q8.codes.cols(), q8.segments);
+  const int64_t first = row * groups + segment * (groups / q8.segments);
+  return q8.scales.as<uint16_t>() + first + col / kGroup;
 }
 
 // n values of segment `segment` of an activation from its column `col` on (a multiple of 16).

@@ -25,7 +25,7 @@ struct TileOutputs {
 // Source: `uint4 Codes(row, col, n)`, n valid elements (1..16); called for row < rows only.
 template <typename Source>
 __global__ void __launch_bounds__(kTileThreads) QuantizeTileKernel(Source source, TileOutputs o) {
-  __shared__ uint8_t tile[kTileCols * kTileStride];
+  __shared__ __align__(16) uint8_t tile[kTileCols * kTileStride];
   const int64_t row0 = static_cast<int64_t>(blockIdx.y) * kTileRows;
   const int64_t col0 = static_cast<int64_t>(blockIdx.x) * kTileCols;
   const int local_col = (threadIdx.x % 4) * kGroup;

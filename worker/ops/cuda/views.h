@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "worker/ops/check_args.h"
 #include "worker/ops/cuda/device.cuh"
 #include "worker/ops/ops.h"
 
@@ -17,7 +18,7 @@ inline DeviceActivation MakeActivation(const Activation& x) {
     view.codes = x.q8.codes.as<uint8_t>();
     view.scales = x.q8.scales.as<uint16_t>();
     view.cols = x.q8.codes.cols();
-    view.scale_cols = x.q8.scales.cols();
+    view.scale_cols = GroupsPerRow(view.cols, x.q8.segments);
   }
   view.aligned = view.cols % kGroup == 0;
   return view;
