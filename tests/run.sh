@@ -36,12 +36,28 @@ build() {
   cmake --build --preset "$1" -j "$jobs" -- --quiet
 }
 
-# A test of real processes may be unlucky with time on a loaded machine: it gets two more tries, and
-# every failure is printed.
 run_tests() {
   local dir=$1
   shift
-  (cd "$dir" && ctest --output-on-failure -j "$jobs" --no-tests=error --repeat until-pass:3 "$@")
+  (cd "$dir" && ctest --output-on-failure -j "$jobs" --no-tests=error "$@")
+}
+
+# A finding ends its process (cmake/toolchain.cmake) and leaves a report, since a test may outlive it:
+# jobs start again after a crash. One try, as a second might not show it.
+run_sanitized() {
+  build "$1"
+  local reports=$PWD/build/$1/reports status=0
+  rm -rf "$reports"
+  mkdir "$reports"
+  local options=log_path=$reports/report:print_stacktrace=1
+  ASAN_OPTIONS=$options:detect_leaks=1 UBSAN_OPTIONS=$options TSAN_OPTIONS=$options:halt_on_error=1 \
+    run_tests "build/$1" -LE "$2" || status=1
+  for report in "$reports"/*; do
+    [ -f "$report" ] || continue
+    status=1
+    cat "$report" >&2
+  done
+  return $status
 }
 
 case "$what" in
@@ -50,11 +66,13 @@ case "$what" in
     build release -DENABLE_CUDA=AUTO
     git diff --name-only --diff-filter=d HEAD~1 -- '*.cc' ':!tests' 2>/dev/null |
       run_clang_tidy build/release
-    run_tests build/release -LE 'slow'
+    # A test of real processes may be unlucky with time on a loaded machine: it gets two more tries,
+    # and every failure is printed.
+    run_tests build/release -LE slow --repeat until-pass:3
     ;;
   slow) build release -DENABLE_CUDA=AUTO; run_tests build/release -L slow ;;
-  asan) build asan; run_tests build/asan -LE 'slow|e2e' ;;
-  tsan) build tsan; run_tests build/tsan -LE slow ;;
+  asan) run_sanitized asan 'slow|e2e' ;;
+  tsan) run_sanitized tsan slow ;;
   tidy)
     build release -DENABLE_CUDA=AUTO
     git ls-files '*.cc' | run_clang_tidy build/release

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <thread>
 
+#include "configs/base/keepalive.h"
 #include "tests/server/api/test_server.h"
 
 namespace coat {
@@ -181,16 +183,20 @@ TEST_F(JobFlowTest, OutputTravelsWhileFollowedAndItsTailComesBeforeTheEnd) {
 
 TEST_F(JobFlowTest, ASyncIsAnsweredWhenTheDesiredStateChanges) {
   EXPECT_TRUE(server_.Sync(&worker_).ok());
+  std::chrono::steady_clock::time_point submitted;
   std::thread submitter([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
     server_.Submit(TestSpec("tiny"));
+    submitted = std::chrono::steady_clock::now();
   });
-  const auto started = std::chrono::steady_clock::now();
-  EXPECT_TRUE(server_.Sync(&worker_, 5000).ok());
-  const auto took = std::chrono::steady_clock::now() - started;
+  // A busy machine may take longer to submit than one call waits.
+  for (int call = 0; worker_.Running().empty() && call < 20; ++call) {
+    EXPECT_TRUE(server_.Sync(&worker_, kSyncMaxWaitMs).ok());
+  }
+  const auto answered = std::chrono::steady_clock::now();
   submitter.join();
   EXPECT_EQ(worker_.Running().size(), 1u);
-  EXPECT_LT(took, std::chrono::seconds(4));
+  EXPECT_LT(answered - submitted, std::chrono::milliseconds(kSyncMaxWaitMs - 1000));
 }
 
 TEST_F(JobFlowTest, RendezvousWaitsForItsValues) {

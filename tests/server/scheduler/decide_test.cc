@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <random>
 #include <set>
 
@@ -268,14 +268,12 @@ TEST(DecideTest, RandomQueuesNeverOverbook) {
 }
 
 double BestMs(const Snapshot& snapshot) {
-  double best = 1e9;
+  double best = 1e9;  // of CPU time: other processes may hold the cores
   for (int i = 0; i < 3; ++i) {
-    const auto started = std::chrono::steady_clock::now();
+    const std::clock_t started = std::clock();
     const Decision decision = Decide(snapshot);
-    const std::chrono::duration<double, std::milli> took =
-        std::chrono::steady_clock::now() - started;
+    best = std::min(best, 1e3 * static_cast<double>(std::clock() - started) / CLOCKS_PER_SEC);
     EXPECT_EQ(decision.placements.size() + decision.waiting.size(), snapshot.jobs.size());
-    best = std::min(best, took.count());
   }
   return best;
 }

@@ -50,9 +50,10 @@ TEST_F(WorkerProgramTest, KilledUnderARunningJobTheNextOneAdopts) {
   ASSERT_TRUE(
       coordinator_.WaitFor([](const Seen& seen) { return seen.ranks.at(kRank).logs_delivered(); }));
   std::set<int64_t> steps;
-  for (const auto& record : coordinator_.seen().records.at(kRank)) steps.insert(record.step());
+  const Seen seen = coordinator_.seen();
+  for (const auto& record : seen.records.at(kRank)) steps.insert(record.step());
   EXPECT_EQ(steps.size(), 200);
-  EXPECT_EQ(coordinator_.seen().ranks.at(kRank).exit().reason(), coatrack::v1::REASON_COMPLETED);
+  EXPECT_EQ(seen.ranks.at(kRank).exit().reason(), coatrack::v1::REASON_COMPLETED);
 }
 
 TEST_F(WorkerProgramTest, SigtermDrains) {

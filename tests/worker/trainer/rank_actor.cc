@@ -27,7 +27,10 @@ int End(const std::string& dir, Reason reason, const std::string& message) {
 
 int Act(const std::string& dir) {
   const std::string behaviour = ReadFile(dir + "/behaviour");
-  if (behaviour == "crash") ::raise(SIGSEGV);
+  if (behaviour == "crash") {
+    ::signal(SIGSEGV, SIG_DFL);  // a sanitizer's handler would end the process in another way
+    ::raise(SIGSEGV);
+  }
   if (behaviour == "silent") return 3;
   if (behaviour == "error") return End(dir, Reason::REASON_USER_ERROR, "corpus/a.txt: too short");
   if (behaviour == "chatter") {
