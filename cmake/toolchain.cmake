@@ -32,6 +32,15 @@ if(COAT_SANITIZE)
   add_link_options(-fsanitize=${COAT_SANITIZE})
 endif()
 
+# Under this macro protobuf's headers add members to maps, which the packaged library lacks.
+if(COAT_SANITIZE STREQUAL "thread")
+  add_compile_options(-U__SANITIZE_THREAD__ -D_GLIBCXX_TSAN=1)
+endif()
+
+# What multiplies no matrices must not load OpenBLAS: its threads begin before main and take
+# signals that main blocks. Debian's gcc asks for this by itself, but not with a sanitizer.
+add_link_options(-Wl,--as-needed)
+
 set(COAT_CUDA OFF)
 if(NOT ENABLE_CUDA STREQUAL "OFF")
   include(CheckLanguage)

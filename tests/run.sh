@@ -49,8 +49,9 @@ run_sanitized() {
   local reports=$PWD/build/$1/reports status=0
   rm -rf "$reports"
   mkdir "$reports"
-  local options=log_path=$reports/report:print_stacktrace=1
-  ASAN_OPTIONS=$options:detect_leaks=1 UBSAN_OPTIONS=$options TSAN_OPTIONS=$options:halt_on_error=1 \
+  local log=log_path=$reports/report
+  ASAN_OPTIONS=$log:detect_leaks=1 UBSAN_OPTIONS=$log:print_stacktrace=1 \
+    TSAN_OPTIONS=$log:halt_on_error=1:suppressions=$PWD/tests/support/tsan.supp \
     run_tests "build/$1" -LE "$2" || status=1
   for report in "$reports"/*; do
     [ -f "$report" ] || continue
@@ -71,7 +72,7 @@ case "$what" in
     run_tests build/release -LE slow --repeat until-pass:3
     ;;
   slow) build release -DENABLE_CUDA=AUTO; run_tests build/release -L slow ;;
-  asan) run_sanitized asan 'slow|e2e' ;;
+  asan) run_sanitized asan slow ;;
   tsan) run_sanitized tsan slow ;;
   tidy)
     build release -DENABLE_CUDA=AUTO

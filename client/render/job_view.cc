@@ -59,7 +59,7 @@ class Lines {
 
 std::string LabelsText(const google::protobuf::Map<std::string, std::string>& labels) {
   std::vector<std::string> parts;
-  for (const auto& [key, value] : labels) parts.push_back(key + "=" + value);
+  for (const auto& [key, value] : labels) parts.emplace_back(key).append("=").append(value);
   std::sort(parts.begin(), parts.end());
   std::string text;
   for (const std::string& part : parts) text += (text.empty() ? "" : ",") + part;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <future>
 #include <thread>
 #include <utility>
 
@@ -20,7 +21,10 @@ constexpr std::chrono::milliseconds kKnockInterval(10);
 class RenderedPage final : public prometheus::Collectable {
  public:
   explicit RenderedPage(PageServer::Render render) : render_(std::move(render)) {}
-  std::vector<prometheus::MetricFamily> Collect() const override { return render_(); }
+  // civetweb's threads have a stack of 100 KiB, into which not every page fits.
+  std::vector<prometheus::MetricFamily> Collect() const override {
+    return std::async(std::launch::async, render_).get();
+  }
 
  private:
   const PageServer::Render render_;

@@ -15,7 +15,7 @@ namespace coat {
 
 class PageServer {
  public:
-  // Called at each scrape, from the server's threads.
+  // Called at each scrape, each time on a thread of its own.
   using Render = std::function<std::vector<prometheus::MetricFamily>()>;
   struct Page {
     std::string path;  // "/metrics"

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 
@@ -36,6 +37,17 @@ TEST(PageServer, RendersAfreshAtEachScrape) {
   EXPECT_THAT(Get("127.0.0.1", port, "/metrics"), HasSubstr("\ncoat_leader 2\n"));
   EXPECT_THAT(Get("127.0.0.1", port, "/metrics/jobs"), HasSubstr("\ncoat_leader 100\n"));
   EXPECT_EQ(Get("127.0.0.1", port, "/nothing"), "");
+}
+
+TEST(PageServer, RendersWithAnOrdinaryStack) {
+  const auto server =
+      PageServer::Start("127.0.0.1:0", {{"/metrics", [] {
+                                           std::array<volatile char, size_t{1} << 20> local;
+                                           for (auto& byte : local) byte = 1;
+                                           return Leader(local.back());
+                                         }}});
+  ASSERT_TRUE(server.ok()) << server.status().message();
+  EXPECT_THAT(Get("127.0.0.1", server.value()->port(), "/metrics"), HasSubstr("\ncoat_leader 1\n"));
 }
 
 TEST(PageServer, NamesAPortThatIsTaken) {
