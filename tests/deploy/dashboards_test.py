@@ -8,7 +8,7 @@ import support
 import yaml
 
 FOLDER = support.DEPLOY / "grafana"
-UNITS = {"bytes", "percentunit", "s", "none", "sci", "ops", "reqps"}
+UNITS = {"bytes", "percentunit", "s", "none", "sci", "ops", "reqps", "watt"}
 TYPES = {"row", "stat", "bargauge", "timeseries", "heatmap", "table"}
 UIDS = {"memory": "coat-memory", "training": "coat-training", "fp8": "coat-fp8",
         "fleet": "coat-fleet"}

@@ -187,8 +187,21 @@ class Kubernetes(unittest.TestCase):
             (namespace,) = of_kind(overlay, "Namespace")
             level = namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
             self.assertEqual(level, "privileged" if host else "restricted", overlay)
-            for volume in host:
-                self.assertEqual(volume["hostPath"]["path"], "/var/lib/coatrack/worker")
+            allowed = {"/var/lib/coatrack/worker", "/var/lib/dcgm-exporter/job-mapping"}
+            self.assertEqual({v["hostPath"]["path"] for v in host}, allowed if host else set())
+
+    def test_the_job_mapping_folder_is_shared_with_the_host(self):
+        for overlay in OVERLAYS:
+            pod = of_kind(overlay, "DaemonSet")[0]["spec"]["template"]["spec"]
+            args = pod["containers"][0]["args"]
+            self.assertEqual("--dcgm-job-dir" in args, overlay != "cpu-demo", overlay)
+            if overlay == "cpu-demo":
+                continue
+            path = args[args.index("--dcgm-job-dir") + 1]
+            mounts = {m["mountPath"]: m for m in pod["containers"][0]["volumeMounts"]}
+            self.assertFalse(mounts[path].get("readOnly"), overlay)
+            volume = next(v for v in pod["volumes"] if v["name"] == mounts[path]["name"])
+            self.assertEqual(volume["hostPath"]["path"], path, "the exporter mounts it from the host")
 
     def test_ports_are_those_of_the_configuration(self):
         for overlay in OVERLAYS:

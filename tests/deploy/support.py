@@ -12,6 +12,9 @@ DEPLOY = ROOT / "deploy"
 # The tests are started with the folder that tools.sh has filled and the build's bin/.
 TOOLS = pathlib.Path(os.environ.get("COAT_DEPLOY_TOOLS", ROOT / "build/release/deploy_tools"))
 PROGRAMS = pathlib.Path(os.environ.get("COAT_PROGRAMS", ROOT / "build/release/bin"))
+# Those of dcgm-exporter's default list that the dashboards use.
+DCGM_METRICS = {"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_POWER_USAGE"}
+
 
 def tool(name):
     path = TOOLS / "bin" / name
@@ -55,13 +58,14 @@ def recorded_metrics(yaml):
 
 
 def names_in(expression):
-    """The metrics that a PromQL expression reads: coat_*, and recorded level:metric:operation."""
+    """The metrics that a PromQL expression reads: coat_*, recorded level:metric:operation, and those of
+    dcgm-exporter."""
     text = re.sub(r'"(\\.|[^"\\])*"', '""', expression)
-    return set(re.findall(r"\b(?:[a-z]+:coat_[a-z0-9_:]+|coat_[a-z0-9_]+|ALERTS|up)\b", text))
+    return set(re.findall(r"\b(?:[a-z]+:coat_[a-z0-9_:]+|coat_[a-z0-9_]+|DCGM_\w+|ALERTS|up)\b", text))
 
 
 def unknown_names(expression, exported, recorded):
-    known = set(exported) | recorded | {"up", "ALERTS"}
+    known = set(exported) | recorded | {"up", "ALERTS"} | DCGM_METRICS
     for name, kind in exported.items():
         if kind == "histogram":
             known |= {name + "_bucket", name + "_sum", name + "_count"}

@@ -83,6 +83,10 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const coatrack::v1::WorkerConfig& 
   ASSIGN_OR_RETURN(std::vector<coatrack::v1::Device> devices, OfferDevices(config, driver.get()));
   std::unique_ptr<Daemon> daemon(new Daemon(config, std::move(state), std::move(roots),
                                             std::move(driver), std::move(devices)));
+  if (!config.dcgm_job_dir().empty()) {
+    ASSIGN_OR_RETURN(daemon->job_map_,
+                     DcgmJobMap::Open(config.dcgm_job_dir(), GpuIds(daemon->devices_)));
+  }
   RETURN_IF_ERROR(daemon->Bind());
   RETURN_IF_ERROR(daemon->WritePorts());
   daemon->Run();
@@ -130,9 +134,17 @@ void Daemon::Run() {
   tick(kHousekeepingMs, [this] {
     socket_->DropGoneGangs();
     if (gpu_watch_.Poll()) sync_->Wake();  // a GPU has become free
+    UpdateJobMap();
     health_->SetReady(sync_->connected() && !supervisor_->draining());
   });
   sync_thread_ = std::thread([this] { sync_->Run(); });
+}
+
+void Daemon::UpdateJobMap() {
+  if (!job_map_) return;
+  const Status status = job_map_->Update(supervisor_->DeviceHolders());
+  if (!status.ok() && !job_map_failed_) spdlog::warn("dcgm_job_dir: {}", status.message());
+  job_map_failed_ = !status.ok();
 }
 
 Daemon::~Daemon() {
@@ -143,6 +155,7 @@ Daemon::~Daemon() {
   }
   tickers_.clear();
   if (sync_thread_.joinable()) sync_thread_.join();
+  if (sync_) UpdateJobMap();  // what is held now stays so until the next daemon comes
   socket_.reset();
   metrics_.reset();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "coatrack/v1/daemon_config.pb.h"
 #include "configs/base/clock.h"
 #include "configs/metrics/page_server.h"
+#include "worker/supervisor/dcgm_job_map.h"
 #include "worker/supervisor/gpu_watch.h"
 #include "worker/supervisor/health_server.h"
 #include "worker/supervisor/identity.h"
@@ -50,6 +52,7 @@ class Daemon {
   Status Bind();
   Status WritePorts() const;
   void Run();
+  void UpdateJobMap();
   std::vector<RankSeries> Series() const;
   coatrack::v1::SyncRequest FixedReport() const;
 
@@ -58,6 +61,8 @@ class Daemon {
   const std::vector<coatrack::v1::Device> devices_;
   const std::unique_ptr<GpuDriver> gpu_driver_;  // null: no GPUs
   GpuWatch gpu_watch_;
+  std::optional<DcgmJobMap> job_map_;  // nothing: not wanted
+  bool job_map_failed_ = false;        // said once
   const std::vector<StorageRootDir> roots_;
   const std::unique_ptr<StateDir> state_;
   const SystemClock clock_;

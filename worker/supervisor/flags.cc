@@ -35,6 +35,8 @@ constexpr TextFlag kTextFlags[] = {
     {"--health-listen", "health_listen", "host:port of the health service; port 0: any"},
     {"--metrics-listen", "metrics_listen", "host:port of the Prometheus page; port 0: any"},
     {"--trainer-path", "trainer_path", "coat-train (default: beside this program)"},
+    {"--dcgm-job-dir", "dcgm_job_dir",
+     "Folder for the job-mapping files of dcgm-exporter (its --hpc-job-mapping-dir)"},
 };
 
 void AddFlags(CLI::App* app, Written* written) {

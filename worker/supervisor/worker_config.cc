@@ -17,6 +17,7 @@ Status ResolveWorkerConfig(const std::string& program_path, coatrack::v1::Worker
   config->set_state_dir(Absolute(config->state_dir()));
   config->set_data_root(Absolute(config->data_root()));
   for (auto& root : *config->mutable_roots()) root.set_path(Absolute(root.path()));
+  if (!config->dcgm_job_dir().empty()) config->set_dcgm_job_dir(Absolute(config->dcgm_job_dir()));
   if (config->trainer_path().empty()) {
     config->set_trainer_path(
         (std::filesystem::path(program_path).parent_path() / "coat-train").string());

@@ -58,34 +58,37 @@ void WorkerTest::StartDaemon() {
   daemon_ = std::move(daemon).value();
 }
 
-std::unique_ptr<Process> WorkerTest::StartProgram() const {
+std::unique_ptr<Process> WorkerTest::StartProgram(
+    const std::vector<std::string>& more, const std::vector<std::string>& environment) const {
   ProcessOptions options;
+  options.environment = environment;
   options.output_path = dir_.file("worker.log");
   const coatrack::v1::WorkerConfig config = Config();
-  return std::make_unique<Process>(std::vector<std::string>{WorkerPath(),
-                                                            "--name",
-                                                            config.name(),
-                                                            "--server",
-                                                            config.server(),
-                                                            "--state-dir",
-                                                            config.state_dir(),
-                                                            "--data-root",
-                                                            config.data_root(),
-                                                            "--root",
-                                                            "default=" + dir_.file("root"),
-                                                            "--cpu-slots",
-                                                            "2",
-                                                            "--reserve-bytes",
-                                                            "67108864",
-                                                            "--health-listen",
-                                                            "127.0.0.1:0",
-                                                            "--metrics-listen",
-                                                            "127.0.0.1:0",
-                                                            "--trainer-path",
-                                                            config.trainer_path(),
-                                                            "--drain-grace",
-                                                            "10s"},
-                                   options);
+  std::vector<std::string> argv = {WorkerPath(),
+                                   "--name",
+                                   config.name(),
+                                   "--server",
+                                   config.server(),
+                                   "--state-dir",
+                                   config.state_dir(),
+                                   "--data-root",
+                                   config.data_root(),
+                                   "--root",
+                                   "default=" + dir_.file("root"),
+                                   "--cpu-slots",
+                                   "2",
+                                   "--reserve-bytes",
+                                   "67108864",
+                                   "--health-listen",
+                                   "127.0.0.1:0",
+                                   "--metrics-listen",
+                                   "127.0.0.1:0",
+                                   "--trainer-path",
+                                   config.trainer_path(),
+                                   "--drain-grace",
+                                   "10s"};
+  argv.insert(argv.end(), more.begin(), more.end());
+  return std::make_unique<Process>(argv, options);
 }
 
 coatrack::v1::DesiredRank WorkerTest::Rank(const RankId& id,

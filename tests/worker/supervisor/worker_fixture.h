@@ -24,7 +24,8 @@ class WorkerTest : public ::testing::Test {
   void StartDaemon();                     // in this process
   void StopDaemon() { daemon_.reset(); }  // hands over
   // The real program; its output goes to worker.log.
-  std::unique_ptr<Process> StartProgram() const;
+  std::unique_ptr<Process> StartProgram(const std::vector<std::string>& more = {},
+                                        const std::vector<std::string>& environment = {}) const;
   std::string State(const std::string& name) const { return dir_.file("state/" + name); }
 
   // What the fake trainer does is in `labels` (fake_trainer.cc).
