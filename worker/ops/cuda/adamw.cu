@@ -1,20 +1,20 @@
-// AdamW over all tensors in one launch: a warp a group of 128, four elements a lane.
+// AdamW over all tensors in one launch: half a warp a group of 128, eight elements a lane.
 #include <vector>
 
 #include "configs/base/error.h"
 #include "configs/base/units.h"
 #include "worker/ops/cpu/philox.h"
+#include "worker/ops/cuda/adamw_moments.cuh"
 #include "worker/ops/cuda/adamw_table.h"
 #include "worker/ops/cuda/cuda_ops.h"
 #include "worker/ops/cuda/device.cuh"
 #include "worker/precision/adamw_update.h"
-#include "worker/precision/expansion.h"
 
 namespace coat {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kChunkGroups = 256;  // a block's share: 32 groups a warp
+constexpr int kChunkGroups = 256;  // a block's share: 16 pairs of groups a warp
 
 struct Scalars {
   float lr, beta1, beta2, eps, weight_decay;
@@ -57,221 +57,24 @@ __device__ inline uint32_t FastK16(float a, float b) {
   return PreciseK16<F>(a, b);
 }
 
-// AdamWElement (precision/adamw_update.h) with an approximate root and quotient: the step is off by
-// less than 2^-20 of its value, the moments are the same bits.
+// AdamWElement (precision/adamw_update.h) with fused products and an approximate root and quotient:
+// the step is off by less than 2^-20 of its value, the moments by one rounding.
 __device__ inline float AdamWStep(const AdamWCoefficients& c, float weight_decay, float p, float g,
                                   float* m, float* v) {
   const float scaled = g * c.grad_factor;
-  *m = c.beta1 * *m + c.one_minus_beta1 * scaled;
-  *v = c.beta2 * *v + c.one_minus_beta2 * (scaled * scaled);
-  float root, inverse;  // a subnormal v has no weight beside eps
+  *m = __fmaf_rn(c.beta1, *m, c.one_minus_beta1 * scaled);
+  *v = __fmaf_rn(c.beta2, *v, c.one_minus_beta2 * (scaled * scaled));
+  float root;  // a subnormal v has no weight beside eps
   asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(*v * c.correction2));
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(root + c.eps));
-  const float ratio = (*m * c.correction1) * inverse;
-  return c.lr * (ratio + weight_decay * p);
+  const float ratio = (*m * c.correction1) * ReciprocalFlushed(root + c.eps);
+  return c.lr * __fmaf_rn(weight_decay, p, ratio);
 }
 
-struct Range {
-  uint32_t largest, smallest;  // magnitude bits; smallest non-zero one
-};
-__device__ inline Range GroupRange(const float x[4]) {
-  uint32_t most = 0, least = 0xffffffffu;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const uint32_t m = MagnitudeBits(x[i]);
-    most = max(most, m);
-    least = min(least, m - 1u);  // zero wraps to the top
-  }
-  most = __reduce_max_sync(0xffffffffu, most);
-  least = __reduce_min_sync(0xffffffffu, least);
-  return {most, most == 0 ? 0u : least + 1u};
-}
-
-// FP8 moments; `table`: log2(|c| / F) in shared memory.
-template <typename F, bool kExpanded>
-struct Fp8Moment {
-  __device__ static void Load(const AdamWMoment& s, int64_t group, int64_t at, int n,
-                              const float* table, float x[4]) {
-    uint32_t codes = 0;
-    const auto* p = static_cast<const uint8_t*>(s.values) + at;
-    if (n == 4) {
-      codes = *reinterpret_cast<const uint32_t*>(p);
-    } else {
-      for (int i = 0; i < n; ++i) codes |= static_cast<uint32_t>(p[i]) << (8 * i);
-    }
-    const float a = s.amax[group];
-    if constexpr (!kExpanded) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        x[i] = Fp8Decode<F>(static_cast<uint8_t>(codes >> (8 * i))) * a;
-      }
-      return;
-    }
-    const float inverse_k = 16.0f / static_cast<float>(s.k16[group]);
-    if (ExpansionIsWide<F>(inverse_k)) {  // the same for the whole warp
-      const float4 wide = DecodeWide(codes, a, inverse_k, table);
-      x[0] = wide.x, x[1] = wide.y, x[2] = wide.z, x[3] = wide.w;
-      return;
-    }
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const uint32_t magnitude_code = (codes >> (8 * i)) & 0x7fu;
-      const uint32_t sign = (codes << (24 - 8 * i)) & 0x80000000u;
-      const float magnitude = a * Exp2Flushed(table[magnitude_code] * inverse_k);
-      x[i] = magnitude_code == 0 ? 0.0f : __uint_as_float(__float_as_uint(magnitude) | sign);
-    }
-  }
-
-  __device__ __noinline__ static float4 DecodeWide(uint32_t codes, float a, float inverse_k,
-                                                   const float* table) {
-    const auto decode = [&](int i) {
-      const uint32_t code = (codes >> (8 * i)) & 0xffu;
-      return ExpansionDecodeWide(code, table[code & 0x7fu], a, inverse_k);
-    };
-    return make_float4(decode(0), decode(1), decode(2), decode(3));
-  }
-
-  // Moments are finite whenever an update is applied.
-  __device__ static uint32_t EncodeFour(const float y[4]) {
-    const uint32_t low =
-        __nv_cvt_float2_to_fp8x2(make_float2(y[0], y[1]), __NV_SATFINITE, kHardwareFormat<F>);
-    const uint32_t high =
-        __nv_cvt_float2_to_fp8x2(make_float2(y[2], y[3]), __NV_SATFINITE, kHardwareFormat<F>);
-    return low | (high << 16);
-  }
-
-  // `codes` are of magnitudes: a non-zero x takes at least the smallest code, zero takes zero.
-  __device__ static uint32_t WithSignsAndZeros(uint32_t codes, const float x[4]) {
-    uint32_t bits[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) bits[i] = __float_as_uint(x[i]);
-    const uint32_t low = __byte_perm(bits[0], bits[1], 0x0073);
-    const uint32_t high = __byte_perm(bits[2], bits[3], 0x0073);
-    const uint32_t signs = __byte_perm(low, high, 0x5410) & 0x80808080u;
-    uint32_t smallest = 0;
-#pragma unroll
-    for (int i = 0; i < 4; ++i) smallest |= x[i] != 0.0f ? 1u << (8 * i) : 0u;
-    // Zero has code 0 already, and no sign.
-    return __vmaxu4(codes, smallest) | (signs & (smallest << 7));
-  }
-
-  // Step 4 of the encoding where a reciprocal or a ratio may leave the normal range.
-  __device__ __noinline__ static float4 ExpandExtreme(float4 x, float a, float k) {
-    const auto expand = [&](float value) {
-      return F::kMaxValue * FastExp2(k * FastLog2(fabsf(value) / a));
-    };
-    return make_float4(expand(x.x), expand(x.y), expand(x.z), expand(x.w));
-  }
-
-  __device__ static void Store(const AdamWMoment& s, int64_t group, int64_t at, int n,
-                               const float x[4]) {
-    const Range range = GroupRange(x);
-    const float a = __uint_as_float(range.largest);
-    float scale = a;
-    uint32_t k16 = kExpansionOne;
-    float y[4];
-    if constexpr (kExpanded) {
-      const float smallest = __uint_as_float(range.smallest);
-      if (range.largest != 0) k16 = FastK16<F>(a, smallest);
-      const float k = static_cast<float>(k16) * 0.0625f;
-      if (a < 0x1p-40f && (a < 0x1p-100f || smallest < 0x1p-120f * a)) {
-        const float4 extreme = ExpandExtreme(make_float4(x[0], x[1], x[2], x[3]), a, k);
-        y[0] = extreme.x, y[1] = extreme.y, y[2] = extreme.z, y[3] = extreme.w;
-      } else {
-        const float inverse = 1.0f / a;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          y[i] = F::kMaxValue * Exp2Flushed(k * Log2Normal(fabsf(x[i]) * inverse));
-        }
-      }
-    } else {
-      scale = TensorScale<F>(a);
-      const float inverse = InverseScale(scale);
-#pragma unroll
-      for (int i = 0; i < 4; ++i) y[i] = fabsf(x[i]) * inverse;
-    }
-    const uint32_t codes = WithSignsAndZeros(EncodeFour(y), x);
-    auto* p = static_cast<uint8_t*>(s.values) + at;
-    if (n == 4) {
-      *reinterpret_cast<uint32_t*>(p) = codes;
-    } else {
-      for (int i = 0; i < n; ++i) p[i] = static_cast<uint8_t>(codes >> (8 * i));
-    }
-    if (threadIdx.x % 32 == 0) {
-      s.amax[group] = scale;
-      if (kExpanded) s.k16[group] = static_cast<uint16_t>(k16);
-    }
-  }
-};
-
-template <typename Value>
-struct PlainMoment {
-  __device__ static void Load(const AdamWMoment& s, int64_t, int64_t at, int n, const float*,
-                              float x[4]) {
-    const auto* p = static_cast<const Value*>(s.values) + at;
-    for (int i = 0; i < 4; ++i) {
-      if constexpr (sizeof(Value) == 4) {
-        x[i] = i < n ? p[i] : 0.0f;
-      } else {
-        x[i] = i < n ? FloatFromBf16(p[i]) : 0.0f;
-      }
-    }
-  }
-  __device__ static void Store(const AdamWMoment& s, int64_t, int64_t at, int n, const float x[4]) {
-    auto* p = static_cast<Value*>(s.values) + at;
-    for (int i = 0; i < n; ++i) {
-      if constexpr (sizeof(Value) == 4) {
-        p[i] = x[i];
-      } else {
-        p[i] = Bf16Bits(x[i]);
-      }
-    }
-  }
-};
-
-__device__ inline void LoadFour(const void* base, bool bf16, int64_t at, int n, float x[4]) {
-  if (n == 4 && !bf16) {
-    const float4 v = *reinterpret_cast<const float4*>(static_cast<const float*>(base) + at);
-    x[0] = v.x, x[1] = v.y, x[2] = v.z, x[3] = v.w;
-    return;
-  }
-  if (n == 4) {
-    const auto* p = reinterpret_cast<const uint2*>(static_cast<const uint16_t*>(base) + at);
-    const uint2 v = *p;
-    x[0] = __uint_as_float(v.x << 16), x[1] = __uint_as_float(v.x & 0xffff0000u);
-    x[2] = __uint_as_float(v.y << 16), x[3] = __uint_as_float(v.y & 0xffff0000u);
-    return;
-  }
-  for (int i = 0; i < 4; ++i) {
-    if (i >= n) {
-      x[i] = 0.0f;
-    } else if (bf16) {
-      x[i] = FloatFromBf16(static_cast<const uint16_t*>(base)[at + i]);
-    } else {
-      x[i] = static_cast<const float*>(base)[at + i];
-    }
-  }
-}
-
-__device__ inline void StoreBf16(uint16_t* p, const uint16_t x[4], int n) {
-  if (n == 4) {
-    *reinterpret_cast<uint2*>(p) = make_uint2(x[0] | (static_cast<uint32_t>(x[1]) << 16),
-                                              x[2] | (static_cast<uint32_t>(x[3]) << 16));
-    return;
-  }
-  for (int i = 0; i < n; ++i) p[i] = x[i];
-}
-
-// Writes the new weights; returns them as stored.
-__device__ inline void StoreParam(const AdamWEntry& e, int64_t at, int n, float p[4], uint64_t seed,
+// Four new weights; p becomes what is stored.
+__device__ inline void StoreParam(const AdamWEntry& e, int64_t at, int n, float* p, uint64_t seed,
                                   int32_t t) {
   if (!e.param_bf16) {
-    auto* out = static_cast<float*>(e.param) + at;
-    if (n == 4) {
-      *reinterpret_cast<float4*>(out) = make_float4(p[0], p[1], p[2], p[3]);
-    } else {
-      for (int i = 0; i < n; ++i) out[i] = p[i];
-    }
+    StoreFour(p, e.param, /*bf16=*/false, at, n);
     return;
   }
   const PhiloxBlock words = RoundingWords(seed, (e.element_offset + at) / 4, e.id, t);
@@ -281,7 +84,7 @@ __device__ inline void StoreParam(const AdamWEntry& e, int64_t at, int n, float 
     bits[i] = StochasticBf16(p[i], words.word[i]);
     p[i] = FloatFromBf16(bits[i]);
   }
-  StoreBf16(static_cast<uint16_t*>(e.param) + at, bits, n);
+  StoreBf16(bits, static_cast<uint16_t*>(e.param) + at, n);
 }
 
 __global__ void PrepareKernel(const AdamWEntry* entries, int count, Scalars s, StepState* state,
@@ -312,78 +115,132 @@ __device__ inline int FindEntry(const AdamWEntry* entries, int count) {
   return low;
 }
 
+struct Sums {
+  float update_sq = 0, weight_sq = 0;
+  uint32_t largest = 0;  // magnitude bits of the new weights
+};
+
+// What all lanes of a block share.
+struct Shared {
+  AdamWEntry e;  // not in registers: read now and then by all threads alike
+  AdamWCoefficients c;
+  float decay;
+  int32_t t;
+  float table_m[128], table_v[128];
+  float scratch[33];
+};
+
+template <typename M, typename V, bool kWhole>
+__device__ inline void UpdateLane(const Shared& s, const LanePlace<kWhole>& place, uint64_t seed,
+                                  Sums* sums) {
+  float p[kLaneElements], grad[kLaneElements], m[kLaneElements], v[kLaneElements];
+#pragma unroll
+  for (int q = 0; q < 2; ++q) {
+    const int64_t at = place.at + q * kQuadDistance;
+    LoadFour(s.e.param, s.e.param_bf16, at, place.quad(q), p + 4 * q);
+    LoadFour(s.e.grad, s.e.grad_bf16, at, place.quad(q), grad + 4 * q);
+  }
+  M::Load(s.e.m, place, s.table_m, m);
+  V::Load(s.e.v, place, s.table_v, v);
+#pragma unroll
+  for (int i = 0; i < kLaneElements; ++i) {
+    const float step = AdamWStep(s.c, s.decay, p[i], grad[i], &m[i], &v[i]);
+    p[i] = p[i] - step;
+    if (place.has(i)) {
+      sums->update_sq = __fmaf_rn(step, step, sums->update_sq);
+    } else {
+      p[i] = m[i] = v[i] = 0.0f;
+    }
+  }
+  M::Store(s.e.m, place, m);
+  V::Store(s.e.v, place, v);
+#pragma unroll
+  for (int q = 0; q < 2; ++q) {
+    const int64_t at = place.at + q * kQuadDistance;
+    StoreParam(s.e, at, place.quad(q), p + 4 * q, seed, s.t);
+    if (s.e.copy != nullptr) StoreFour(p + 4 * q, s.e.copy, /*bf16=*/true, at, place.quad(q));
+  }
+#pragma unroll
+  for (int i = 0; i < kLaneElements; ++i) {
+    sums->weight_sq = __fmaf_rn(p[i], p[i], sums->weight_sq);
+    sums->largest = max(sums->largest, MagnitudeBits(p[i]));
+  }
+}
+
+// Groups that reach beyond the tensor; apart, so that they cost the others no registers.
+template <typename M, typename V>
+__device__ __noinline__ Sums UpdateTail(const Shared& s, int64_t group, int64_t at, uint64_t seed) {
+  LanePlace<false> place;
+  place.group = group;
+  place.at = at;
+  place.exists = group < CeilDiv(s.e.count, kExpansionGroup);
+#pragma unroll
+  for (int q = 0; q < 2; ++q) {
+    const int64_t rest = s.e.count - at - q * kQuadDistance;
+    place.n[q] = static_cast<int>(max(int64_t{0}, min(int64_t{4}, rest)));
+  }
+  Sums sums;
+  UpdateLane<M, V>(s, place, seed, &sums);
+  return sums;
+}
+
+template <typename Moment>
+__device__ void FillTable(const ExpansionTable& ratios, float* table) {
+  if constexpr (Moment::kHasTable) {
+    for (int i = threadIdx.x; i < 128; i += blockDim.x) {
+      table[i] = i == 0 ? -INFINITY : ratios.log2_ratio[i];
+    }
+  }
+}
+
 template <typename M, typename V>
 __global__ void __launch_bounds__(kThreads, 4)
     AdamWKernel(const AdamWEntry* entries, int count, uint64_t seed,
                 const AdamWCoefficients* coefficients, StepState* state,
                 __grid_constant__ const ExpansionTable ratios_m,
                 __grid_constant__ const ExpansionTable ratios_v) {
-  __shared__ float table_m[128];
-  __shared__ float table_v[128];
-  __shared__ float scratch[33];
-  __shared__ AdamWEntry e;  // shared, not in registers: read now and then by all threads alike
-  __shared__ AdamWCoefficients c;
+  __shared__ Shared s;
   if (state->apply == 0) return;
-  for (int i = threadIdx.x; i < 128; i += blockDim.x) {
-    table_m[i] = ratios_m.log2_ratio[i];
-    table_v[i] = ratios_v.log2_ratio[i];
-  }
+  FillTable<M>(ratios_m, s.table_m);
+  FillTable<V>(ratios_v, s.table_v);
   if (threadIdx.x == 0) {
-    e = entries[FindEntry(entries, count)];
-    c = *coefficients;
+    s.e = entries[FindEntry(entries, count)];
+    s.c = *coefficients;
+    s.decay = s.e.decay ? s.c.weight_decay : 0.0f;
+    s.t = state->t;
   }
   __syncthreads();
-  const float decay = e.decay ? c.weight_decay : 0.0f;
-  const int32_t t = state->t;
-  const int lane = threadIdx.x % 32;
-  const int64_t first_group = (blockIdx.x - e.first_chunk) * static_cast<int64_t>(kChunkGroups);
-  float update_sq = 0, weight_sq = 0;
-  uint32_t largest = 0;
-  const auto update = [&](int64_t group, int64_t at, int n) {
-    float p[4], grad[4], m[4], v[4];
-    LoadFour(e.param, e.param_bf16, at, n, p);
-    LoadFour(e.grad, e.grad_bf16, at, n, grad);
-    M::Load(e.m, group, at, n, table_m, m);
-    V::Load(e.v, group, at, n, table_v, v);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const float step = AdamWStep(c, decay, p[i], grad[i], &m[i], &v[i]);
-      p[i] = p[i] - step;
-      if (i >= n) p[i] = m[i] = v[i] = 0.0f;
-      update_sq += i < n ? step * step : 0.0f;
-    }
-    M::Store(e.m, group, at, n, m);
-    V::Store(e.v, group, at, n, v);
-    StoreParam(e, at, n, p, seed, t);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      weight_sq += p[i] * p[i];
-      largest = max(largest, MagnitudeBits(p[i]));
-    }
-    if (e.copy == nullptr) return;
-    uint16_t copy[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) copy[i] = Bf16Bits(p[i]);
-    StoreBf16(e.copy + at, copy, n);
-  };
-  const int64_t whole_groups = e.count / kExpansionGroup;
-  const int64_t all_groups = (e.count + kExpansionGroup - 1) / kExpansionGroup;
-  for (int g = threadIdx.x / 32; g < kChunkGroups; g += kThreads / 32) {
-    const int64_t group = first_group + g;
+  const int lane = threadIdx.x % 16;
+  const int64_t first_group = (blockIdx.x - s.e.first_chunk) * static_cast<int64_t>(kChunkGroups);
+  const int64_t whole_groups = s.e.count / kExpansionGroup;
+  const int64_t all_groups = CeilDiv(s.e.count, kExpansionGroup);
+  Sums sums;
+  for (int pair = threadIdx.x / 32; pair < kChunkGroups / 2; pair += kThreads / 32) {
+    const int64_t first = first_group + 2 * pair;
+    if (first >= all_groups) break;
+    const int64_t group = first + (threadIdx.x / 16) % 2;
     const int64_t at = group * kExpansionGroup + lane * 4;
-    if (group < whole_groups) {
-      update(group, at, 4);
-    } else if (group < all_groups) {
-      update(group, at, static_cast<int>(max(int64_t{0}, min(int64_t{4}, e.count - at))));
+    if (first + 2 <= whole_groups) {
+      LanePlace<true> place;
+      place.group = group;
+      place.at = at;
+      UpdateLane<M, V>(s, place, seed, &sums);
+      continue;
     }
+    const Sums tail = UpdateTail<M, V>(s, group, at, seed);
+    sums.update_sq += tail.update_sq;
+    sums.weight_sq += tail.weight_sq;
+    sums.largest = max(sums.largest, tail.largest);
   }
-  update_sq = BlockSum(update_sq, scratch);
-  weight_sq = BlockSum(weight_sq, scratch);
-  largest = BlockMax(largest, reinterpret_cast<uint32_t*>(scratch));
+  const float update_sq = BlockSum(sums.update_sq, s.scratch);
+  const float weight_sq = BlockSum(sums.weight_sq, s.scratch);
+  const uint32_t largest = BlockMax(sums.largest, reinterpret_cast<uint32_t*>(s.scratch));
   if (threadIdx.x != 0) return;
   atomicAdd(&state->update_sq, update_sq);
   atomicAdd(&state->weight_sq, weight_sq);
-  if (e.weight_amax != nullptr) atomicMax(reinterpret_cast<unsigned*>(e.weight_amax), largest);
+  if (s.e.weight_amax != nullptr) {
+    atomicMax(reinterpret_cast<unsigned*>(s.e.weight_amax), largest);
+  }
 }
 
 const ExpansionTable& Ratios(DType format) {
@@ -437,23 +294,21 @@ void CudaOps::AdamW(const AdamWArgs& args) {
     kernel<<<static_cast<unsigned>(chunks), kThreads, 0, context_.stream>>>(
         entries, count, args.seed, coefficients, state, Ratios(m), Ratios(v));
   };
-  const auto fp8 = [&]<bool kExpanded>() {
+  const auto by_formats = [&]<template <typename, bool> typename Moment>() {
     const auto second = [&]<typename FM>() {
       if (v == DType::kE5M2) {
-        launch(AdamWKernel<Fp8Moment<FM, kExpanded>, Fp8Moment<E5M2, kExpanded>>);
+        launch(AdamWKernel<Moment<FM, true>, Moment<E5M2, false>>);
       } else {
-        launch(AdamWKernel<Fp8Moment<FM, kExpanded>, Fp8Moment<E4M3, kExpanded>>);
+        launch(AdamWKernel<Moment<FM, true>, Moment<E4M3, false>>);
       }
     };
     m == DType::kE5M2 ? second.template operator()<E5M2>() : second.template operator()<E4M3>();
   };
   switch (args.storage) {
-    case MomentStorage::kFp8Dre: fp8.template operator()<true>(); break;
-    case MomentStorage::kFp8: fp8.template operator()<false>(); break;
-    case MomentStorage::kBf16:
-      launch(AdamWKernel<PlainMoment<uint16_t>, PlainMoment<uint16_t>>);
-      break;
-    case MomentStorage::kF32: launch(AdamWKernel<PlainMoment<float>, PlainMoment<float>>); break;
+    case MomentStorage::kFp8Dre: by_formats.template operator()<ExpandedMoment>(); break;
+    case MomentStorage::kFp8: by_formats.template operator()<ScaledMoment>(); break;
+    case MomentStorage::kBf16: launch(AdamWKernel<PlainMoment<true>, PlainMoment<true>>); break;
+    case MomentStorage::kF32: launch(AdamWKernel<PlainMoment<false>, PlainMoment<false>>); break;
   }
   CudaCheck(cudaGetLastError(), "AdamW");
 }
