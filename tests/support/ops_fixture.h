@@ -10,6 +10,7 @@
 
 #include "configs/base/error.h"
 #include "configs/base/units.h"
+#include "tests/support/gpu.h"
 #include "tests/support/ops_reference.h"
 #include "worker/memory/device_memory.h"
 #include "worker/ops/ops.h"
@@ -18,17 +19,7 @@
 
 namespace coat {
 
-// "cpu", and "cuda:0" where the build and the machine have it.
-inline std::vector<std::string> TestDevices() {
-  std::vector<std::string> devices = {"cpu"};
-  try {
-    CreateOps("cuda:0", 1);
-    devices.push_back("cuda:0");
-  } catch (const Error&) {
-    // No such device here: its cases do not exist.
-  }
-  return devices;
-}
+using testing::TestDevices;
 
 inline std::string DeviceCaseName(const ::testing::TestParamInfo<std::string>& info) {
   return info.param.substr(0, info.param.find(':'));

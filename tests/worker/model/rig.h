@@ -1,4 +1,4 @@
-// A small job with everything a microbatch needs, on the CPU.
+// A small job with everything a microbatch needs, on the CPU or on a GPU.
 #pragma once
 
 #include <cmath>
@@ -52,6 +52,7 @@ inline coatrack::v1::JobSpec WithDefaults(coatrack::v1::JobSpec spec) {
   return spec;
 }
 
+// Of tensors in host memory.
 inline std::vector<float> Read(const Tensor& x) {
   std::vector<float> values(static_cast<size_t>(x.numel()));
   for (size_t i = 0; i < values.size(); ++i) {
@@ -89,11 +90,12 @@ inline int64_t ValidTargets(const HostBatch& batch) {
 struct Rig {
   // `edit` may change the plan before it is reserved.
   explicit Rig(const coatrack::v1::JobSpec& job,
-               const std::function<void(MemoryPlan*)>& edit = nullptr)
-      : spec(WithDefaults(job)), plan(MakePlan(spec, 0, 1, DeviceType::kCpu)) {
+               const std::function<void(MemoryPlan*)>& edit = nullptr,
+               const std::string& device = "cpu")
+      : spec(WithDefaults(job)), ops(CreateOps(device, 2)) {
+    plan = MakePlan(spec, 0, 1, ops->device());
     if (edit) edit(&plan);
-    arena = std::make_unique<Arena>(plan, "cpu");
-    ops = CreateOps("cpu", 2);
+    arena = std::make_unique<Arena>(plan, device);
     model = CreateModel(spec, ops.get(), arena.get());
     model->Initialize(spec.train().seed());
     model->ResetStep();
@@ -131,11 +133,20 @@ struct Rig {
     return Nll();
   }
 
-  double Nll() const {
+  // A copy of a device's tensor.
+  std::vector<uint8_t> FetchBytes(const Tensor& x) const {
+    std::vector<uint8_t> bytes(static_cast<size_t>(x.bytes()));
+    ops->ToHost(x, bytes.data());
     ops->Synchronize();
-    return model->nll().as<float>()[0];
+    return bytes;
   }
-  bool Finite() const { return model->nonfinite().as<int32_t>()[0] == 0; }
+  std::vector<float> Fetch(const Tensor& x) const {
+    std::vector<uint8_t> bytes = FetchBytes(x);
+    return Read(Tensor(bytes.data(), x.dtype, {x.numel()}));
+  }
+
+  double Nll() const { return Fetch(model->nll())[0]; }
+  bool Finite() const { return FetchBytes(model->nonfinite()) == std::vector<uint8_t>(4, 0); }
   const Parameter& Find(const std::string& name) const {
     for (const Parameter& parameter : model->parameters()) {
       if (parameter.name == name) return parameter;
@@ -145,7 +156,7 @@ struct Rig {
   std::vector<uint8_t> GradientBytes() const {
     std::vector<uint8_t> all;
     for (const Parameter& parameter : model->parameters()) {
-      const std::vector<uint8_t> bytes = Bytes(parameter.grad);
+      const std::vector<uint8_t> bytes = FetchBytes(parameter.grad);
       all.insert(all.end(), bytes.begin(), bytes.end());
     }
     return all;
@@ -153,7 +164,7 @@ struct Rig {
   std::vector<float> Gradients() const {
     std::vector<float> all;
     for (const Parameter& parameter : model->parameters()) {
-      const std::vector<float> values = Read(parameter.grad);
+      const std::vector<float> values = Fetch(parameter.grad);
       all.insert(all.end(), values.begin(), values.end());
     }
     return all;
@@ -161,17 +172,17 @@ struct Rig {
   // Masters of `other`, bit by bit; what is kept of them is recomputed.
   void CopyMasters(const Rig& other) {
     for (size_t i = 0; i < model->parameters().size(); ++i) {
-      const Tensor& to = model->parameters()[i].master;
-      std::memcpy(to.data, other.model->parameters()[i].master.data,
-                  static_cast<size_t>(to.numel() * ElementBytes(to.dtype)));
+      const std::vector<uint8_t> bytes = other.FetchBytes(other.model->parameters()[i].master);
+      ops->ToDevice(bytes.data(), model->parameters()[i].master);
+      ops->Synchronize();
     }
     model->WeightsChanged();
   }
 
   coatrack::v1::JobSpec spec;
+  std::unique_ptr<Ops> ops;
   MemoryPlan plan;
   std::unique_ptr<Arena> arena;
-  std::unique_ptr<Ops> ops;
   std::unique_ptr<Model> model;
 };
 

@@ -155,8 +155,9 @@ void TrainRank(const WorldOptions& options, Session* session, RankResult* result
   result->weights_hash = loop.weights_hash();
   result->state = session->state;
   for (const StateTensor& tensor : session->optimizer->StateTensors()) {
-    const char* data = tensor.tensor.as<char>();
-    result->moments.emplace_back(data, data + tensor.tensor.bytes());
+    std::vector<char>& bytes = result->moments.emplace_back(tensor.tensor.bytes());
+    session->ops->ToHost(tensor.tensor, bytes.data());
+    session->ops->Synchronize();
   }
 }
 
