@@ -25,28 +25,26 @@ class Canvas {
         rows_(rows),
         dots_x_(charset == Terminal::Charset::kUtf8 ? 2 : 1),
         dots_y_(charset == Terminal::Charset::kUtf8 ? 4 : 1),
-        cells_(static_cast<size_t>(columns * rows), 0),
+        cells_(static_cast<size_t>(columns) * static_cast<size_t>(rows), 0),
         marked_(cells_.size(), false) {}
 
   int width() const { return columns_ * dots_x_; }
   int height() const { return rows_ * dots_y_; }
 
   // A whole cell that shows `o` or a diamond, whatever else is there.
-  void Mark(int x, int y) {
-    marked_[static_cast<size_t>(y / dots_y_ * columns_ + x / dots_x_)] = true;
-  }
+  void Mark(int x, int y) { marked_[CellAt(x / dots_x_, y / dots_y_)] = true; }
 
   void Set(int x, int y) {
     static constexpr uint8_t kBits[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
-    uint8_t& cell = cells_[static_cast<size_t>(y / dots_y_ * columns_ + x / dots_x_)];
+    uint8_t& cell = cells_[CellAt(x / dots_x_, y / dots_y_)];
     cell |= kBits[y % dots_y_][x % dots_x_];
   }
 
   std::string Row(int row) const {
     std::string text;
     for (int column = 0; column < columns_; ++column) {
-      const uint8_t cell = cells_[static_cast<size_t>(row * columns_ + column)];
-      if (marked_[static_cast<size_t>(row * columns_ + column)]) {
+      const uint8_t cell = cells_[CellAt(column, row)];
+      if (marked_[CellAt(column, row)]) {
         text += dots_x_ == 1 ? "o" : "\xE2\x97\x86";
       } else if (cell == 0) {
         text += ' ';
@@ -63,6 +61,10 @@ class Canvas {
   }
 
  private:
+  size_t CellAt(int column, int row) const {
+    return static_cast<size_t>(row) * static_cast<size_t>(columns_) + static_cast<size_t>(column);
+  }
+
   int columns_, rows_, dots_x_, dots_y_;
   std::vector<uint8_t> cells_;
   std::vector<bool> marked_;
