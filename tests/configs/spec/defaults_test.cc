@@ -163,7 +163,7 @@ TEST(DefaultsTest, DaemonDefaults) {
   worker.set_data_root("/data");
   ApplyDefaults(&worker);
   EXPECT_FALSE(worker.name().empty());
-  EXPECT_EQ(worker.reserve_bytes(), 536'870'912);
+  EXPECT_EQ(worker.reserve_bytes(), 671'088'640);
   EXPECT_EQ(worker.cpu_slots(), 1);
   EXPECT_FALSE(worker.has_trainer_path());
   EXPECT_TRUE(ValidateWorkerConfig(worker).empty());
