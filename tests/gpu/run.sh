@@ -5,7 +5,7 @@
 #   tests/gpu/run.sh compare             CPU against GPU, and PyTorch against GPU
 #   tests/gpu/run.sh train               olmo-1b and llama-7b, 50 steps on real text
 #   tests/gpu/run.sh memory              planned against measured bytes, all recipes
-#   tests/gpu/run.sh sanitize            operator tests under compute-sanitizer
+#   tests/gpu/run.sh sanitize [FILTER]   operator tests under compute-sanitizer
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 dir=build/engine-cuda
@@ -19,6 +19,26 @@ build() {
   [ -f $dir/build.ninja ] || cmake --preset engine-cuda >/tmp/coat-configure.log 2>&1 ||
     { tail -40 /tmp/coat-configure.log; exit 1; }
   cmake --build $dir -j "$(nproc)" -- --quiet -k 0 "$@"
+}
+
+# sanitize TOOL FILTER: four processes share the cases. A finding, a case that fails, a share
+# without cases or one that takes longer than two minutes fails; the slowest cases are named.
+sanitize() {
+  local tool=$1 filter=$2 start=$SECONDS shards=4 i status=0 logs pids=()
+  logs=$(mktemp -d)
+  for ((i = 0; i < shards; ++i)); do
+    GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$i timeout 120 compute-sanitizer --tool "$tool" \
+      --error-exitcode 1 $dir/tests/ops_tests --gtest_filter="$filter" >"$logs/$i" 2>&1 &
+    pids+=($!)
+  done
+  for i in "${!pids[@]}"; do
+    wait "${pids[$i]}" && grep -q '^\[ *OK' "$logs/$i" ||
+      { status=1; echo "$tool, share $i:"; tail -n 40 "$logs/$i"; }
+  done
+  echo "slowest: $(sed -nE 's/^\[ *OK \] (.*) \(([0-9]+) ms\)$/\2 ms \1/p' "$logs"/* | sort -rn | head -5 | paste -sd, )"
+  echo "$tool: $(cat "$logs"/* | grep -c '^\[ *OK') cases, $((SECONDS - start)) s, $([ $status = 0 ] && echo clean || echo NOT CLEAN)"
+  rm -rf "$logs"
+  return $status
 }
 
 case "$what" in
@@ -46,10 +66,11 @@ case "$what" in
     ;;
   sanitize)
     build ops_tests
+    status=0
     for tool in memcheck racecheck; do
-      compute-sanitizer --tool $tool --error-exitcode 1 $dir/tests/ops_tests \
-        --gtest_filter='*cuda*' --gtest_brief=1
+      sanitize $tool "${1:-*cuda*}" || status=1
     done
+    exit $status
     ;;
   *) echo "run.sh: unknown target '$what' (build, test, compare, train, memory, sanitize)" >&2; exit 2 ;;
 esac
