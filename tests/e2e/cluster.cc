@@ -98,31 +98,44 @@ void Cluster::StartServer() {
       grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
 }
 
-void Cluster::StartWorker(const std::string& name, int cpu_slots) {
+coatrack::v1::WorkerState Cluster::WorkerState(const std::string& worker) {
+  grpc::ClientContext context;
+  SetDeadline(&context);
+  coatrack::v1::ListWorkersResponse response;
+  if (stub_->ListWorkers(&context, {}, &response).ok()) {
+    for (const auto& known : response.workers()) {
+      if (known.name() == worker) return known.state();
+    }
+  }
+  return coatrack::v1::WORKER_STATE_UNSPECIFIED;
+}
+
+void Cluster::StartWorker(const std::string& name, int cpu_slots, const std::string& server) {
   ProcessOptions options;
   options.output_path = dir_.file(name + ".log");
-  auto process = std::make_unique<Process>(std::vector<std::string>{Program("coat-worker"),
-                                                                    "--name",
-                                                                    name,
-                                                                    "--server",
-                                                                    address(),
-                                                                    "--state-dir",
-                                                                    StateDir(name),
-                                                                    "--data-root",
-                                                                    data_root(),
-                                                                    "--root",
-                                                                    "default=" + root(),
-                                                                    "--cpu-slots",
-                                                                    std::to_string(cpu_slots),
-                                                                    "--reserve-bytes",
-                                                                    "67108864",
-                                                                    "--health-listen",
-                                                                    "127.0.0.1:0",
-                                                                    "--metrics-listen",
-                                                                    "127.0.0.1:0",
-                                                                    "--drain-grace",
-                                                                    "20s"},
-                                           options);
+  auto process =
+      std::make_unique<Process>(std::vector<std::string>{Program("coat-worker"),
+                                                         "--name",
+                                                         name,
+                                                         "--server",
+                                                         server.empty() ? address() : server,
+                                                         "--state-dir",
+                                                         StateDir(name),
+                                                         "--data-root",
+                                                         data_root(),
+                                                         "--root",
+                                                         "default=" + root(),
+                                                         "--cpu-slots",
+                                                         std::to_string(cpu_slots),
+                                                         "--reserve-bytes",
+                                                         "67108864",
+                                                         "--health-listen",
+                                                         "127.0.0.1:0",
+                                                         "--metrics-listen",
+                                                         "127.0.0.1:0",
+                                                         "--drain-grace",
+                                                         "20s"},
+                                options);
   for (auto& [known, worker] : workers_) {
     if (known != name) continue;
     worker = std::move(process);

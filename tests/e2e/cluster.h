@@ -30,7 +30,8 @@ class Cluster {
   // ---- processes
   // ----------------------------------------------------------------------------------
   void StartServer();  // later starts bind the same port
-  void StartWorker(const std::string& name, int cpu_slots);
+  // `server`: another way to the coordinator, host:port.
+  void StartWorker(const std::string& name, int cpu_slots, const std::string& server = "");
   Process* server() { return server_.get(); }
   Process* worker(const std::string& name);
   std::string StateDir(const std::string& worker) const { return dir_.file(worker); }
@@ -49,6 +50,8 @@ class Cluster {
   // tiny job over `ranks` CPU ranks, with a checkpoint every 20 steps.
   coatrack::v1::JobSpec TinyJob(int steps, int ranks) const;
   std::string WriteJobFile(const coatrack::v1::JobSpec& spec) const;
+  coatrack::v1::WorkerState WorkerState(const std::string& worker);  // unspecified: unknown
+  int port() const { return port_; }
   std::string Submit(const coatrack::v1::JobSpec& spec);  // the id; fails the test otherwise
   coatrack::v1::Job Get(const std::string& id);           // empty while the coordinator is away
   void Cancel(const std::string& id);

@@ -6,6 +6,7 @@
 
 #include "tests/e2e/cluster.h"
 #include "tests/e2e/curve.h"
+#include "tests/support/tcp_proxy.h"
 #include "worker/trainer/rank_protocol.h"
 
 namespace coat {
@@ -131,6 +132,29 @@ TEST_F(Freeze, AHostThatSleepsBeyondItsLease) {
            !RankIsAlive(RankDir(cluster_.StateDir("w1"), id, 1, 1));
   }));
   ExpectUndisturbed(spec, id, 2);
+}
+
+class NetworkCut : public Survival {
+ protected:
+  NetworkCut() : Survival(testing::Limits{.lease_s = 3, .lost_after_s = 120}) {}
+};
+
+// No FIN tells anybody: the coordinator's lease and the worker's keepalive must.
+TEST_F(NetworkCut, WithoutFinIsNoticedOnBothSidesAndSurvived) {
+  testing::TcpProxy network(cluster_.port());
+  cluster_.StartWorker("w1", 2, network.address());
+  auto spec = cluster_.TinyJob(kSteps, 2);
+  const std::string id = SubmitAndRun(spec);
+  network.Cut();
+  ASSERT_TRUE(testing::WaitUntil(
+      [&] { return cluster_.WorkerState("w1") == coatrack::v1::WORKER_STATE_UNREACHABLE; }));
+  network.Heal();  // for new connections; the old one stays dead
+  ASSERT_TRUE(testing::WaitUntil(
+      [&] { return cluster_.WorkerState("w1") == coatrack::v1::WORKER_STATE_READY; },
+      std::chrono::seconds(25)))
+      << cluster_.Log("w1");
+  EXPECT_NE(cluster_.Log("w1").find("no answer from the coordinator"), std::string::npos);
+  ExpectUndisturbed(spec, id, 1);
 }
 
 TEST_F(Survival, EveryEndHasItsOwnReason) {
