@@ -12,7 +12,7 @@ pids=()
 say() { printf '\n== %s\n' "$*"; }
 fail() {
   echo "service.sh: $*" >&2
-  tail -n 30 "$dir"/*.log >&2 || true
+  tail -n 30 "$dir"/*.log 2>/dev/null >&2 || true
   exit 1
 }
 finish() {
@@ -106,6 +106,9 @@ show_metrics() {  # JOB
   grep -q '^coat_train_loss' "$dir/shown.txt" || fail "no coat_train_loss"
   grep -q '^coat_jobs{' "$dir/metrics.txt" || fail "no coat_jobs on /metrics"
 }
+
+missing=$(for program in coat coat-server coat-worker coat-train; do ldd "$bin/$program"; done | awk '/not found/ { print $1 }' | sort -u | paste -sd ' ')
+[ -z "$missing" ] || fail "libraries not found: $missing; add their folders to LD_LIBRARY_PATH"
 
 used_before=0
 if [ "$device" = gpu ]; then
