@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include "configs/spec/defaults.h"
 #include "tests/gpu/perturb.h"
@@ -49,7 +50,7 @@ class GpuTraining : public ::testing::TestWithParam<Recipe> {
       launch->set_threads(4);
     };
     RankResult result = RunWorld(spec_, options_)[0];
-    EXPECT_EQ(result.message, "");
+    if (!result.message.empty()) throw std::runtime_error(device + ": " + result.message);
     return result;
   }
 
@@ -70,9 +71,9 @@ TEST_P(GpuTraining, TwentyStepsStayWithinTheSpreadOfRounding) {
     };
     moved.push_back(Run("cpu"));
   }
-  EXPECT_NEAR(*gpu.loss_of(1), *cpu.loss_of(1), 0x1p-12 * *cpu.loss_of(1));
+  EXPECT_NEAR(*gpu.loss_of(1), *cpu.loss_of(1), 0x1p-9 * *cpu.loss_of(1));
   EXPECT_NEAR(gpu.record(1).grad_norm(), cpu.record(1).grad_norm(),
-              0x1p-8 * cpu.record(1).grad_norm());
+              0x1p-7 * cpu.record(1).grad_norm());
   double spread = 0, worst = 0;
   for (int64_t step = 2; step <= kSteps; ++step) {
     double low = INFINITY, high = -INFINITY;
@@ -106,7 +107,7 @@ TEST_P(GpuTraining, ResumesOnTheOtherDevice) {
     EXPECT_EQ(rest.state.position.index, whole.state.position.index);
     EXPECT_EQ(rest.state.applied_steps, whole.state.applied_steps);
     // The forward of step 11 starts from the same weights.
-    EXPECT_NEAR(*rest.loss_of(11), *whole.loss_of(11), 0x1p-12 * *whole.loss_of(11));
+    EXPECT_NEAR(*rest.loss_of(11), *whole.loss_of(11), 0x1p-9 * *whole.loss_of(11));
     EXPECT_NEAR(*rest.loss_of(kSteps), *whole.loss_of(kSteps), 0.02 * *whole.loss_of(kSteps));
   }
 }

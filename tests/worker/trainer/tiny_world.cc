@@ -6,6 +6,7 @@
 #include "configs/spec/defaults.h"
 #include "configs/spec/validate.h"
 #include "tests/support/process.h"
+#include "worker/collectives/single.h"
 #include "worker/trainer/rank_protocol.h"
 
 namespace coat::testing {
@@ -111,6 +112,7 @@ void ForEachRank(const JobSpec& job, const WorldOptions& options, std::vector<Ra
   spec.mutable_resources()->set_ranks(options.world_size);
   std::vector<std::unique_ptr<Collectives>> all =
       CreateLocalCollectives(options.world_size, 60'000);
+  if (options.world_size == 1) all[0] = CreateSingleRankCollectives();  // for GPUs, too
   std::vector<std::thread> threads;
   for (int rank = 0; rank < options.world_size; ++rank) {
     threads.emplace_back([&, rank] {
