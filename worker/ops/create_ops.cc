@@ -1,3 +1,4 @@
+#include <chrono>
 #include <string>
 
 #include "configs/base/error.h"
@@ -6,6 +7,24 @@
 #include "worker/ops/ops.h"
 
 namespace coat {
+namespace {
+
+class ClockMark final : public Mark {
+ public:
+  void Set() override { time_ = std::chrono::steady_clock::now(); }
+  void Wait() override {}
+  double SecondsSince(const Mark& earlier) const override {
+    return std::chrono::duration<double>(time_ - static_cast<const ClockMark&>(earlier).time_)
+        .count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point time_;
+};
+
+}  // namespace
+
+std::unique_ptr<Mark> Ops::CreateMark() { return std::make_unique<ClockMark>(); }
 
 std::shared_ptr<std::byte> Ops::HostBuffer(int64_t bytes) {
   return {new std::byte[static_cast<size_t>(bytes)], std::default_delete<std::byte[]>()};

@@ -254,6 +254,16 @@ struct MeasureArgs {
   Tensor counters;  // inout, F32 (6)
 };
 
+// A place in the order of what was queued on a device. Thread-compatible; gone before its backend.
+class Mark {
+ public:
+  virtual ~Mark() = default;
+  virtual void Set() = 0;   // behind all that was queued so far; set again, it moves there
+  virtual void Wait() = 0;  // until the device has passed it; at once when it was never set
+  // Device time since `earlier`, of the same backend; both were set and waited for.
+  virtual double SecondsSince(const Mark& earlier) const = 0;
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -292,9 +302,13 @@ class Ops {
   virtual void ToHost(const Tensor& from, void* host) = 0;
   virtual void Synchronize() = 0;
 
+  // What waits for one step without waiting for the next. Here: for a backend whose operators are
+  // complete on return.
+  virtual std::unique_ptr<Mark> CreateMark();
+
   // Host memory that the device reads and writes without making the host wait: what ToDevice was
-  // given there must not change, and what ToHost was given is not there, until Synchronize.
-  // Error(kOutOfDeviceMemory) when the host refuses it.
+  // given there must not change, and what ToHost was given is not there, until Synchronize or the
+  // wait for a Mark behind it. Error(kOutOfDeviceMemory) when the host refuses it.
   virtual std::shared_ptr<std::byte> HostBuffer(int64_t bytes);
 
   virtual std::string device_name() const { return "cpu"; }  // the maker's model name

@@ -30,6 +30,7 @@ class AdamWOptimizer : public Optimizer {
 
   void Step(int64_t step, const Tensor& nonfinite, const Tensor& inverse_count) override;
   StepState ReadState() override;
+  void CopyState(StepState* host) override { ops_->ToHost(step_state_, host); }
   void SetAppliedSteps(int32_t t) override;
   std::vector<StateTensor> StateTensors() override { return state_tensors_; }
   KHistogram ExpansionK(bool second_moment) override;
@@ -134,7 +135,7 @@ void AdamWOptimizer::SampleHealth() {
 
 StepState AdamWOptimizer::ReadState() {
   StepState state;
-  ops_->ToHost(step_state_, &state);
+  CopyState(&state);
   ops_->Synchronize();
   return state;
 }

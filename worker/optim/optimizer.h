@@ -44,7 +44,9 @@ class Optimizer {
   // the device. `step` is 1-based and chooses the learning rate. `nonfinite` I32 (1) and
   // `inverse_count` F32 (1) as in GradNormArgs. Writes Parameter::copy and amax as well.
   virtual void Step(int64_t step, const Tensor& nonfinite, const Tensor& inverse_count) = 0;
-  virtual StepState ReadState() = 0;            // synchronizes
+  virtual StepState ReadState() = 0;  // synchronizes
+  // Without waiting, in order with the operators; `host` as Ops::HostBuffer says.
+  virtual void CopyState(StepState* host) = 0;
   virtual void SetAppliedSteps(int32_t t) = 0;  // after a load; synchronizes
   virtual std::vector<StateTensor> StateTensors() = 0;
   // Synchronizes; empty unless fp8_dre.

@@ -48,6 +48,7 @@ void BuildEngine(Session* session) {
   const JobSpec& spec = session->spec;
   session->ops = CreateOps(launch.device(), std::max(1, launch.threads()));
   const DeviceType device = session->ops->device();
+  session->steps_ahead = device == DeviceType::kCuda ? 1 : 0;
   session->peak_flops =
       PeakFlops(session->ops->device_name(), spec.precision().recipe() != Recipe::RECIPE_BF16);
   session->plan = MakePlan(spec, launch.rank(), launch.world_size(), device);

@@ -48,6 +48,9 @@ struct Session {
   std::vector<Tensor> gradients;  // neighbours in the arena joined: few, large all-reduces
   std::unique_ptr<Collectives> collectives;
   TrainState state;
+  // Steps that are queued before the results of an earlier one are read: 1 on a GPU, which then
+  // always has work; 0 where operators are complete on return. The same on all ranks.
+  int64_t steps_ahead = 0;
   // Checkpoint directories that must not be deleted, asked for before each deletion.
   std::function<std::vector<std::string>()> pinned = [] { return std::vector<std::string>(); };
 

@@ -31,7 +31,8 @@ TrainLoop::TrainLoop(Session* session, Progress* progress, const std::atomic<boo
       progress_(*progress),
       stop_(*stop),
       steps_(session->spec.train().steps()),
-      first_step_(session->state.step + 1) {}
+      first_step_(session->state.step + 1),
+      results_(session->ops.get(), session->steps_ahead) {}
 
 Outcome TrainLoop::Run() {
   const bool resumed = session_.state.step > 0;
@@ -48,15 +49,21 @@ Outcome TrainLoop::Run() {
       outcome = Outcome::kStopped;
       break;
     }
-    progress_.Enter(Phase::PHASE_STEP, session_.state.step);
-    StepRecord record = TrainStep();
-    if (EvaluationDue(record.step())) EvaluateInto(&record);
-    progress_.Write(record);
-    if (CheckpointDue(record.step())) {
+    progress_.Enter(Phase::PHASE_STEP, session_.state.step - results_.pending());
+    QueueStep();
+    Report(session_.steps_ahead);
+    PrepareNext();
+    const int64_t step = session_.state.step;
+    if (DeviceIsReadAfter(step)) {
+      Report(0);
+      results_.Pause();
+    }
+    if (CheckpointDue(step)) {
       HashWeights();
       Save(/*must_succeed=*/false);
     }
   }
+  Report(0);
   HashWeights();
   Save(/*must_succeed=*/true);
   progress_.Enter(Phase::PHASE_DONE, session_.state.step);
@@ -77,16 +84,13 @@ StepRecord TrainLoop::BeforeFirstStep() {
   return record;
 }
 
-StepRecord TrainLoop::TrainStep() {
-  const SteadyClock::time_point start = SteadyClock::now();
+void TrainLoop::QueueStep() {
   TrainState& state = session_.state;
   Model& model = *session_.model;
-  StepRecord record;
-  record.set_step(++state.step);
-  const bool telemetry = TelemetryDue(state.step);
-
+  const bool telemetry = TelemetryDue(++state.step);
   std::swap(now_, next_);
   state.position = now_.next;
+  results_.Begin();
   const Tensor inverse_count = session_.feeder->UploadInverseCount(now_);
   model.SetTelemetry(telemetry);
   session_.optimizer->SetTelemetry(telemetry);
@@ -98,20 +102,11 @@ StepRecord TrainLoop::TrainStep() {
   AllReduceStep();
   session_.optimizer->Step(state.step, model.nonfinite(), inverse_count);
   model.WeightsUpdated();
-
-  PrepareNext();
-  FillOutcome(&record);
-  record.set_step_seconds(SecondsSince(start));
-  if (session_.peak_flops) {
-    record.set_mfu_ratio(MfuRatio(TrainFlopsPerToken(session_.spec), record.tokens(),
-                                  record.step_seconds(), session_.world_size(),
-                                  *session_.peak_flops));
-  }
-  if (telemetry) ReportTelemetry(session_, &record);
-  return record;
+  results_.Queue(state.step, now_, model.nll(), session_.optimizer.get());
 }
 
-// Into the memory of the last step, which the device has done with.
+// Into the memory of the step before the one queued last, which the device has done with: its
+// result was taken.
 void TrainLoop::PrepareNext() {
   if (session_.state.step == steps_) return;
   const int64_t mine = session_.microbatches_per_rank();
@@ -126,37 +121,57 @@ void TrainLoop::AllReduceStep() {
   collectives.AllReduceSum(session_.model->nll());
 }
 
-// Waits for the device.
-void TrainLoop::FillOutcome(StepRecord* record) {
+void TrainLoop::Report(int64_t pending) {
+  while (results_.pending() > pending) ReportStep(results_.Take());
+}
+
+// What needs more than the result is on the device only while the step is the last one queued.
+void TrainLoop::ReportStep(const StepResult& result) {
+  StepRecord record = Account(result);
+  ThrowIfEndless(result.step);
+  if (TelemetryDue(result.step)) ReportTelemetry(session_, &record);
+  if (EvaluationDue(result.step)) EvaluateInto(&record);
+  progress_.Write(record);
+}
+
+StepRecord TrainLoop::Account(const StepResult& result) {
   TrainState& state = session_.state;
-  float nll = 0;
-  session_.ops->ToHost(session_.model->nll(), &nll);
-  const StepState update = session_.optimizer->ReadState();
-  const bool applied = update.apply != 0;
-  state.applied_steps = update.t;
-  record->set_applied_steps(update.t);
-  record->set_tokens(now_.sequences * session_.spec.train().sequence_length());
-  state.tokens_total += record->tokens();
-  record->set_tokens_total(state.tokens_total);
-  if (now_.valid_targets > 0) {
-    record->set_loss(static_cast<double>(nll) / static_cast<double>(now_.valid_targets));
-    record->set_grad_norm(update.grad_norm);
-    state.finite = std::isfinite(nll);
+  StepRecord record;
+  record.set_step(result.step);
+  const bool applied = result.update.apply != 0;
+  state.applied_steps = result.update.t;
+  record.set_applied_steps(result.update.t);
+  record.set_tokens(result.sequences * session_.spec.train().sequence_length());
+  state.tokens_total += record.tokens();
+  record.set_tokens_total(state.tokens_total);
+  if (result.valid_targets > 0) {
+    record.set_loss(static_cast<double>(result.nll) / static_cast<double>(result.valid_targets));
+    record.set_grad_norm(result.update.grad_norm);
+    state.finite = std::isfinite(result.nll);
     nonfinite_in_a_row_ = applied ? 0 : nonfinite_in_a_row_ + 1;
   }
-  record->set_learning_rate(LearningRate(session_.spec.optimizer(), state.step, steps_));
-  if (applied && update.weight_sq > 0) {
-    record->set_update_to_weight_ratio(std::sqrt(update.update_sq / update.weight_sq));
+  record.set_learning_rate(LearningRate(session_.spec.optimizer(), result.step, steps_));
+  if (applied && result.update.weight_sq > 0) {
+    record.set_update_to_weight_ratio(std::sqrt(result.update.update_sq / result.update.weight_sq));
   }
   if (!applied) ++state.skipped_total;
-  record->set_skipped(!applied);
-  record->set_skipped_total(state.skipped_total);
-  if (nonfinite_in_a_row_ >= kMaxNonfiniteSteps) {
-    throw Error(Code::kNumeric, "step " + std::to_string(state.step) + ": gradients were not " +
-                                    "finite in " + std::to_string(nonfinite_in_a_row_) +
-                                    " steps in a row; use a smaller optimizer.lr or a longer "
-                                    "warmup, and resume from an earlier checkpoint");
+  record.set_skipped(!applied);
+  record.set_skipped_total(state.skipped_total);
+  record.set_step_seconds(result.seconds);
+  if (session_.peak_flops) {
+    record.set_mfu_ratio(MfuRatio(TrainFlopsPerToken(session_.spec), record.tokens(),
+                                  record.step_seconds(), session_.world_size(),
+                                  *session_.peak_flops));
   }
+  return record;
+}
+
+void TrainLoop::ThrowIfEndless(int64_t step) const {
+  if (nonfinite_in_a_row_ < kMaxNonfiniteSteps) return;
+  throw Error(Code::kNumeric, "step " + std::to_string(step) + ": gradients were not finite in " +
+                                  std::to_string(nonfinite_in_a_row_) +
+                                  " steps in a row; use a smaller optimizer.lr or a longer "
+                                  "warmup, and resume from an earlier checkpoint");
 }
 
 bool TrainLoop::AnyRankStops() {
@@ -216,6 +231,10 @@ bool TrainLoop::EvaluationDue(int64_t step) const {
 bool TrainLoop::CheckpointDue(int64_t step) const {
   const int64_t every = session_.spec.checkpoint().every_steps();
   return every > 0 && step % every == 0;
+}
+
+bool TrainLoop::DeviceIsReadAfter(int64_t step) const {
+  return TelemetryDue(step) || EvaluationDue(step) || CheckpointDue(step);
 }
 
 }  // namespace coat

@@ -8,6 +8,7 @@
 #include "coatrack/v1/events.pb.h"
 #include "worker/trainer/progress.h"
 #include "worker/trainer/session.h"
+#include "worker/trainer/step_results.h"
 
 namespace coat {
 
@@ -20,10 +21,13 @@ inline constexpr int64_t kMaxNonfiniteSteps = 100;
 // on all of them: a request to stop any rank, seen between two steps, stops all after the same
 // step, with a checkpoint. Records: one a step; step 0 carries the validation loss before training.
 //
-// A step is queued on the device without waiting; while the device works on it the host prepares
-// the samples of the next one, and only then waits for this one's loss and norm. The position in
-// the data moves when a step takes its samples, so what is prepared but not trained on is not
-// counted: a checkpoint, a resume and the order of the samples don't notice.
+// A step is queued on the device without waiting, and before the results of the step before it are
+// read (Session::steps_ahead), so that the device never waits for the host; the host prepares the
+// samples of the next step meanwhile. Records come in order, each when its step is done. All steps
+// are done, and their records written, before telemetry, an evaluation, a checkpoint and the end.
+// Only the end by kMaxNonfiniteSteps comes up to steps_ahead steps late, on all ranks alike. The
+// position in the data moves when a step takes its samples, so what is prepared but not trained on
+// is not counted: a checkpoint, a resume and the order of the samples don't notice.
 class TrainLoop {
  public:
   // `stop` may be set by any thread at any time. All arguments outlive the loop.
@@ -35,10 +39,14 @@ class TrainLoop {
 
  private:
   coatrack::v1::StepRecord BeforeFirstStep();
-  coatrack::v1::StepRecord TrainStep();
+  void QueueStep();
   void PrepareNext();
   void AllReduceStep();
-  void FillOutcome(coatrack::v1::StepRecord* record);
+  // Takes results and writes records until no more than `pending` steps are left.
+  void Report(int64_t pending);
+  void ReportStep(const StepResult& result);
+  coatrack::v1::StepRecord Account(const StepResult& result);
+  void ThrowIfEndless(int64_t step) const;
   bool AnyRankStops();
   void EvaluateInto(coatrack::v1::StepRecord* record);
   void HashWeights();
@@ -47,13 +55,15 @@ class TrainLoop {
   bool TelemetryDue(int64_t step) const;
   bool EvaluationDue(int64_t step) const;
   bool CheckpointDue(int64_t step) const;
+  bool DeviceIsReadAfter(int64_t step) const;
 
   Session& session_;
   Progress& progress_;
   const std::atomic<bool>& stop_;
   const int64_t steps_;
   const int64_t first_step_;  // of this attempt
-  PreparedStep now_, next_;   // what the device works on, and what comes then
+  StepResults results_;
+  PreparedStep now_, next_;  // of the step queued last, and what comes then
   int64_t nonfinite_in_a_row_ = 0;
   int64_t saved_step_ = -1;
   int64_t hashed_step_ = -1;

@@ -111,27 +111,33 @@ TEST_F(ResumeTest, SavedByTwoRanksLoadedByOneAndFour) {
 
 TEST_F(ResumeTest, StopRequestOfOneRankStopsAllAtTheSameStepWithACheckpoint) {
   const RankResult whole = Run(2)[0];
-  fs::remove_all(options_.checkpoint_dir);
-  spec_.mutable_checkpoint()->set_every_steps(0);
-  options_.on_record = [](int rank, const StepRecord& record, std::atomic<bool>* stop) {
-    if (rank == 1 && record.step() == 3) *stop = true;
-  };
-  const std::vector<RankResult> stopped = Run(2);
-  options_.on_record = nullptr;
-  const int64_t step = stopped[0].state.step;
-  EXPECT_GE(step, 3);
-  EXPECT_LT(step, 5);
-  for (const RankResult& rank : stopped) {
-    EXPECT_EQ(rank.outcome, Outcome::kStopped);
-    EXPECT_EQ(rank.state.step, step);
+  for (const int64_t ahead : {0, 1}) {
+    options_.after_build = [ahead](Session* session) { session->steps_ahead = ahead; };
+    fs::remove_all(options_.checkpoint_dir);
+    spec_.mutable_checkpoint()->set_every_steps(0);
+    options_.on_record = [](int rank, const StepRecord& record, std::atomic<bool>* stop) {
+      if (rank == 1 && record.step() == 3) *stop = true;
+    };
+    const std::vector<RankResult> stopped = Run(2);
+    options_.on_record = nullptr;
+    const int64_t step = stopped[0].state.step;
+    EXPECT_GE(step, 3);
+    EXPECT_EQ(stopped[0].losses().size(), static_cast<size_t>(step));
+    EXPECT_LT(step, 5);
+    for (const RankResult& rank : stopped) {
+      EXPECT_EQ(rank.outcome, Outcome::kStopped);
+      EXPECT_EQ(rank.state.step, step);
+    }
+    EXPECT_EQ(stopped[0].records.back().phase(), coatrack::v1::PHASE_DONE);
+    options_.resume_dir = StepDir(step);
+    options_.attempt = 2;
+    const RankResult rest = Run(2)[0];
+    EXPECT_EQ(rest.outcome, Outcome::kCompleted);
+    EXPECT_EQ(rest.weights_hash, whole.weights_hash);
+    EXPECT_EQ(rest.loss_of(5), whole.loss_of(5));
+    options_.resume_dir.clear();
+    options_.attempt = 1;
   }
-  EXPECT_EQ(stopped[0].records.back().phase(), coatrack::v1::PHASE_DONE);
-  options_.resume_dir = StepDir(step);
-  options_.attempt = 2;
-  const RankResult rest = Run(2)[0];
-  EXPECT_EQ(rest.outcome, Outcome::kCompleted);
-  EXPECT_EQ(rest.weights_hash, whole.weights_hash);
-  EXPECT_EQ(rest.loss_of(5), whole.loss_of(5));
 }
 
 TEST_F(ResumeTest, CheckpointsAreRecordedAndRetained) {

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "tests/support/process.h"
 #include "tests/worker/trainer/tiny_world.h"
@@ -116,15 +118,68 @@ TEST_F(TrainLoopTest, NanOnOneRankSkipsOnAllAndKeepsEveryBit) {
 TEST_F(TrainLoopTest, EndlessNansEndTheRun) {
   spec_.mutable_train()->set_steps(150);
   options_.world_size = 2;
-  options_.after_build = [](Session* session) {
-    session->model = std::make_unique<HookedModel>(
-        std::move(session->model),
-        [](Model* model, int64_t, int64_t) { *model->nonfinite().as<int32_t>() = 1; });
+  for (const int64_t ahead : {0, 1}) {
+    options_.after_build = [ahead](Session* session) {
+      session->steps_ahead = ahead;
+      session->model = std::make_unique<HookedModel>(
+          std::move(session->model),
+          [](Model* model, int64_t, int64_t) { *model->nonfinite().as<int32_t>() = 1; });
+    };
+    for (const RankResult& rank : RunWorld(spec_, options_)) {
+      EXPECT_EQ(rank.code, Code::kNumeric);
+      EXPECT_THAT(rank.message, HasSubstr("step 100"));
+      EXPECT_THAT(rank.message, HasSubstr("optimizer.lr"));
+      EXPECT_EQ(rank.state.step, 100 + ahead);
+      EXPECT_EQ(rank.state.skipped_total, 100);
+    }
+  }
+}
+
+// Without what depends on when it was written.
+std::vector<std::string> Comparable(std::vector<StepRecord> records) {
+  std::vector<std::string> texts;
+  for (StepRecord& record : records) {
+    record.clear_time();
+    record.clear_step_seconds();
+    record.clear_collective_sequence();
+    record.clear_memory();
+    record.clear_checkpoint();
+    record.clear_checkpoint_seconds();
+    record.clear_checkpoint_bytes();
+    texts.push_back(record.ShortDebugString());
+  }
+  return texts;
+}
+
+TEST_F(TrainLoopTest, ResultsReadAStepLateGiveTheSameRecords) {
+  spec_.mutable_train()->set_steps(13);
+  spec_.mutable_train()->set_eval_every_steps(5);
+  spec_.mutable_train()->set_telemetry_every_steps(7);
+  spec_.mutable_checkpoint()->set_every_steps(4);
+  std::vector<RankResult> results[2];
+  // How far each rank had come in its steps when the record of a step arrived.
+  std::atomic<int64_t> resets{0};
+  std::map<int64_t, int64_t> begun;
+  options_.on_record = [&](int rank, const StepRecord& record, std::atomic<bool>*) {
+    if (rank == 0 && record.tokens() > 0) begun[record.step()] = resets;
   };
-  for (const RankResult& rank : RunWorld(spec_, options_)) {
-    EXPECT_EQ(rank.code, Code::kNumeric);
-    EXPECT_THAT(rank.message, HasSubstr("step 100"));
-    EXPECT_THAT(rank.message, HasSubstr("optimizer.lr"));
+  for (const int64_t ahead : {0, 1}) {
+    options_.checkpoint_dir = dir_.file("checkpoints" + std::to_string(ahead));
+    options_.after_build = [&resets, ahead](Session* session) {
+      session->steps_ahead = ahead;
+      if (session->rank() != 0) return;
+      session->model = std::make_unique<HookedModel>(
+          std::move(session->model),
+          [&resets, session](Model*, int64_t, int64_t) { resets = session->state.step; });
+    };
+    results[ahead] = Run(2);
+    for (const int64_t step : {1, 4, 5, 7, 8, 10, 12, 13}) EXPECT_EQ(begun[step], step);
+    for (const int64_t step : {2, 3, 6, 9, 11}) EXPECT_EQ(begun[step], step + ahead);
+  }
+  for (size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_EQ(Comparable(results[1][rank].records), Comparable(results[0][rank].records));
+    EXPECT_EQ(results[1][rank].weights_hash, results[0][rank].weights_hash);
+    EXPECT_EQ(results[1][rank].state.tokens_total, results[0][rank].state.tokens_total);
   }
 }
 

@@ -58,6 +58,7 @@ class CudaOps final : public Ops {
   void ToHost(const Tensor& from, void* host) override;
   void Synchronize() override;
 
+  std::unique_ptr<Mark> CreateMark() override;
   std::shared_ptr<std::byte> HostBuffer(int64_t bytes) override;  // pinned
   std::string device_name() const override;
   void* stream() const override { return context_.stream; }
