@@ -8,6 +8,7 @@
 #include "configs/spec/defaults.h"
 #include "configs/spec/reader.h"
 #include "configs/spec/validate.h"
+#include "worker/model/recorded.h"
 
 namespace coat {
 namespace {
@@ -98,7 +99,8 @@ BenchEngine::BenchEngine(const JobSpec& spec, const BenchDevice& device,
       arena_(std::make_unique<Arena>(plan_, device.name)) {
   if (wrap) ops_ = wrap(std::move(ops_));
   ops_->SetWorkspace(arena_->Get("ops.workspace"));
-  model_ = CreateModel(spec_, ops_.get(), arena_.get());
+  model_ =
+      std::make_unique<RecordedModel>(CreateModel(spec_, ops_.get(), arena_.get()), ops_.get());
   optimizer_ = CreateOptimizer(spec_, model_.get(), ops_.get(), arena_.get());
   feeder_ = std::make_unique<BatchFeeder>(spec_, dataset_.get(), ops_.get(), arena_.get());
   model_->Initialize(spec_.train().seed());

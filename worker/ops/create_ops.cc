@@ -1,5 +1,6 @@
 #include <chrono>
 #include <string>
+#include <utility>
 
 #include "configs/base/error.h"
 #include "worker/ops/cpu/cpu_ops.h"
@@ -22,9 +23,23 @@ class ClockMark final : public Mark {
   std::chrono::steady_clock::time_point time_;
 };
 
+class CallAgain final : public Recording {
+ public:
+  explicit CallAgain(std::function<void()> body) : body_(std::move(body)) {}
+  void Replay() override { body_(); }
+  int64_t operations() const override { return 0; }
+
+ private:
+  std::function<void()> body_;
+};
+
 }  // namespace
 
 std::unique_ptr<Mark> Ops::CreateMark() { return std::make_unique<ClockMark>(); }
+
+std::unique_ptr<Recording> Ops::Record(std::function<void()> body) {
+  return std::make_unique<CallAgain>(std::move(body));
+}
 
 std::shared_ptr<std::byte> Ops::HostBuffer(int64_t bytes) {
   return {new std::byte[static_cast<size_t>(bytes)], std::default_delete<std::byte[]>()};

@@ -21,6 +21,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -264,6 +265,16 @@ class Mark {
   virtual double SecondsSince(const Mark& earlier) const = 0;
 };
 
+// Operators in the order in which a function queued them. Thread-compatible; gone before its
+// backend.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void Replay() = 0;  // queues them again: same arguments, same memory
+  // Of the device: kernels, copies, fills. 0: replaying calls the function again.
+  virtual int64_t operations() const = 0;
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -305,6 +316,12 @@ class Ops {
   // What waits for one step without waiting for the next. Here: for a backend whose operators are
   // complete on return.
   virtual std::unique_ptr<Mark> CreateMark();
+
+  // Records what `body` queues; only Replay queues it. `body` calls operators, Zero and Copy alone,
+  // has run as it is before (plans are made then), and stays valid as long as the recording.
+  // Error(kFailedPrecondition) saying why when the device cannot record it; nothing is queued then.
+  // Here: replaying calls `body`, for a backend whose operators are complete on return.
+  virtual std::unique_ptr<Recording> Record(std::function<void()> body);
 
   // Host memory that the device reads and writes without making the host wait: what ToDevice was
   // given there must not change, and what ToHost was given is not there, until Synchronize or the

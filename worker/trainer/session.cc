@@ -9,6 +9,7 @@
 #include "worker/collectives/nccl.h"
 #include "worker/memory/device_memory.h"
 #include "worker/metrics/throughput.h"
+#include "worker/model/recorded.h"
 #include "worker/trainer/checkpointing.h"
 
 namespace coat {
@@ -58,7 +59,8 @@ void BuildEngine(Session* session) {
   session->ops->SetWorkspace(session->arena->Get("ops.workspace"));
   const auto* expected = launch.has_data_manifest() ? &launch.data_manifest() : nullptr;
   session->dataset = OpenDataset(spec, launch.data_root(), expected);
-  session->model = CreateModel(spec, session->ops.get(), session->arena.get());
+  session->model = std::make_unique<RecordedModel>(
+      CreateModel(spec, session->ops.get(), session->arena.get()), session->ops.get());
   session->optimizer =
       CreateOptimizer(spec, session->model.get(), session->ops.get(), session->arena.get());
   session->feeder = std::make_unique<BatchFeeder>(spec, session->dataset.get(), session->ops.get(),

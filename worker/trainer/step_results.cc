@@ -26,8 +26,9 @@ void StepResults::Queue(int64_t step, const PreparedStep& prepared, const Tensor
                         Optimizer* optimizer) {
   Check(pending() + 2 <= static_cast<int64_t>(slots_.size()), "results of steps are not taken");
   Slot& slot = SlotOf(queued_++);
-  slot.result = {
-      .step = step, .sequences = prepared.sequences, .valid_targets = prepared.valid_targets};
+  slot.result.step = step;
+  slot.result.sequences = prepared.sequences;
+  slot.result.valid_targets = prepared.valid_targets;
   Copied* copied = reinterpret_cast<Copied*>(slot.memory.get());
   ops_->ToHost(nll, &copied->nll);
   optimizer->CopyState(&copied->update);

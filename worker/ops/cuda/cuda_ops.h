@@ -59,7 +59,8 @@ class CudaOps final : public Ops {
   void Synchronize() override;
 
   std::unique_ptr<Mark> CreateMark() override;
-  std::shared_ptr<std::byte> HostBuffer(int64_t bytes) override;  // pinned
+  std::unique_ptr<Recording> Record(std::function<void()> body) override;  // as a CUDA graph
+  std::shared_ptr<std::byte> HostBuffer(int64_t bytes) override;           // pinned
   std::string device_name() const override;
   void* stream() const override { return context_.stream; }
   std::optional<int64_t> device_used_bytes() const override;
