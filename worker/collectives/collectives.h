@@ -21,6 +21,12 @@ class RendezvousStore {
   virtual std::string Get(const std::string& key, int timeout_ms) = 0;
 };
 
+// Of the sums between two calls of Finish. Their hidden share is 1 - waited_seconds / busy_seconds.
+struct ReduceTimes {
+  double busy_seconds = 0;    // while a sum ran, waiting for slower ranks included
+  double waited_seconds = 0;  // while nothing but the sums was left to do
+};
+
 // Calls are made in the same order on all ranks, by one thread each. Any failure throws
 // Error(kCollective) naming what is known of the peer; the object is then unusable.
 class Collectives {
@@ -31,6 +37,15 @@ class Collectives {
   // In place, summed over ranks; F32 (FP32 sums), BF16 (FP32 sums, rounded once) or I32.
   // Every rank gets bitwise the same result. The order of summation depends on world_size only.
   virtual void AllReduceSum(const Tensor& x) = 0;
+  // As AllReduceSum, bit for bit, beside other work. `x` holds its values when the call is made (on
+  // a GPU: in the order of the device's work), then nobody touches it before Finish; until that, no
+  // other call may be made: Error(kInternal). A failure throws here or in Finish.
+  virtual void StartAllReduceSum(const Tensor& x) = 0;
+  // All sums that were started are in place; on a GPU in the order of the device's work, without
+  // making the host wait.
+  virtual void Finish() = 0;
+  // Of the sums of the last Finish, before the next start; on a GPU it waits for them.
+  virtual ReduceTimes reduce_times() const = 0;
   virtual void Broadcast(const Tensor& x, int root) = 0;
   virtual std::vector<int64_t> AllGather(int64_t value) = 0;
   virtual void Barrier() = 0;

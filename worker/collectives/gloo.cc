@@ -8,8 +8,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <set>
 
 #include "configs/base/error.h"
+#include "worker/collectives/background.h"
 #include "worker/collectives/reduce.h"
 #include "worker/collectives/single.h"
 
@@ -75,31 +78,33 @@ class GlooCollectives final : public Collectives {
     CreateStagingBuffers();
   }
 
+  // A sum that still runs would wait for its peers.
+  ~GlooCollectives() override {
+    const std::lock_guard lock(abort_mutex_);
+    aborted_ = true;
+    Abort(&received_);
+    for (std::vector<BufferPtr>* buffers : in_use_) Abort(buffers);
+  }
+  GlooCollectives(const GlooCollectives&) = delete;
+  GlooCollectives& operator=(const GlooCollectives&) = delete;
+
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }
   uint64_t sequence() const override { return sequence_; }
 
   void AllReduceSum(const Tensor& x) override {
-    CheckReducible(x);
-    ++sequence_;
-    const int64_t element = ElementBytes(x.dtype);
-    const int64_t block = kBlockBytes / element;
-    // Every rank walks through as many rounds as the largest share has blocks.
-    const int64_t rounds = (ShareOf(x.numel(), 0, world_size_).count + block - 1) / block;
-    if (rounds == 0) return;
-    std::vector<BufferPtr> views = Views(x);
-    for (int64_t round = 0; round < rounds; ++round) {
-      const auto piece = [&](int rank) {
-        const Share share = ShareOf(x.numel(), rank, world_size_);
-        const int64_t done = std::min(round * block, share.count);
-        return Piece{static_cast<size_t>((share.first + done) * element),
-                     static_cast<size_t>(std::min(block, share.count - done) * element)};
-      };
-      ReduceRound(x, piece, &views);
-    }
+    background_.CheckIdle("AllReduceSum");
+    Reduce(x);
   }
+  void StartAllReduceSum(const Tensor& x) override {
+    CheckReducible(x);
+    background_.Start(x);
+  }
+  void Finish() override { background_.Finish(); }
+  ReduceTimes reduce_times() const override { return background_.times(); }
 
   void Broadcast(const Tensor& x, int root) override {
+    background_.CheckIdle("Broadcast");
     CheckRank(root, world_size_);
     ++sequence_;
     if (x.bytes() == 0) return;
@@ -115,6 +120,7 @@ class GlooCollectives final : public Collectives {
   }
 
   std::vector<int64_t> AllGather(int64_t value) override {
+    background_.CheckIdle("AllGather");
     ++sequence_;
     std::vector<int64_t> values(static_cast<size_t>(world_size_));
     values[static_cast<size_t>(rank_)] = value;
@@ -136,6 +142,36 @@ class GlooCollectives final : public Collectives {
     size_t bytes = 0;
   };
 
+  // Buffers that the end of the object must not leave a thread waiting for.
+  class Use {
+   public:
+    Use(GlooCollectives* owner, std::vector<BufferPtr>* buffers)
+        : owner_(owner), buffers_(buffers) {
+      const std::lock_guard lock(owner_->abort_mutex_);
+      owner_->in_use_.insert(buffers_);
+      if (owner_->aborted_) Abort(buffers_);
+    }
+    ~Use() {
+      const std::lock_guard lock(owner_->abort_mutex_);
+      owner_->in_use_.erase(buffers_);
+    }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+
+   private:
+    GlooCollectives* owner_;
+    std::vector<BufferPtr>* buffers_;
+  };
+
+  // The wait that runs or comes next ends at once.
+  static void Abort(std::vector<BufferPtr>* buffers) {
+    for (const BufferPtr& buffer : *buffers) {
+      if (buffer == nullptr) continue;
+      buffer->abortWaitRecv();
+      buffer->abortWaitSend();
+    }
+  }
+
   // One buffer a peer over the same memory: Gloo allows one pending operation a buffer.
   std::vector<BufferPtr> Views(const Tensor& x) {
     std::vector<BufferPtr> views(static_cast<size_t>(world_size_));
@@ -153,6 +189,27 @@ class GlooCollectives final : public Collectives {
       if (r == rank_) continue;
       received_[static_cast<size_t>(r)] = context_->createUnboundBuffer(next, kBlockBytes);
       next += kBlockBytes;
+    }
+  }
+
+  void Reduce(const Tensor& x) {
+    CheckReducible(x);
+    ++sequence_;
+    const int64_t element = ElementBytes(x.dtype);
+    const int64_t block = kBlockBytes / element;
+    // Every rank walks through as many rounds as the largest share has blocks.
+    const int64_t rounds = (ShareOf(x.numel(), 0, world_size_).count + block - 1) / block;
+    if (rounds == 0) return;
+    std::vector<BufferPtr> views = Views(x);
+    const Use use(this, &views);
+    for (int64_t round = 0; round < rounds; ++round) {
+      const auto piece = [&](int rank) {
+        const Share share = ShareOf(x.numel(), rank, world_size_);
+        const int64_t done = std::min(round * block, share.count);
+        return Piece{static_cast<size_t>((share.first + done) * element),
+                     static_cast<size_t>(std::min(block, share.count - done) * element)};
+      };
+      ReduceRound(x, piece, &views);
     }
   }
 
@@ -232,6 +289,10 @@ class GlooCollectives final : public Collectives {
   std::vector<char> staging_;
   std::shared_ptr<gloo::rendezvous::Context> context_;
   std::vector<BufferPtr> received_;  // one a peer, each over its part of staging_
+  std::mutex abort_mutex_;
+  std::set<std::vector<BufferPtr>*> in_use_;                           // by abort_mutex_
+  bool aborted_ = false;                                               // by abort_mutex_
+  BackgroundSums background_{[this](const Tensor& x) { Reduce(x); }};  // ends first
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "configs/base/error.h"
+#include "worker/collectives/background.h"
 #include "worker/collectives/collectives.h"
 #include "worker/collectives/reduce.h"
 #include "worker/collectives/single.h"
@@ -90,8 +91,46 @@ class LocalCollectives final : public Collectives {
   uint64_t sequence() const override { return sequence_; }
 
   void AllReduceSum(const Tensor& x) override {
+    background_.CheckIdle("AllReduceSum");
+    Reduce(x);
+  }
+  void StartAllReduceSum(const Tensor& x) override {
     CheckReducible(x);
-    Start(x);
+    background_.Start(x);
+  }
+  void Finish() override { background_.Finish(); }
+  ReduceTimes reduce_times() const override { return background_.times(); }
+
+  void Broadcast(const Tensor& x, int root) override {
+    background_.CheckIdle("Broadcast");
+    CheckRank(root, world_size());
+    Publish(x);
+    if (rank_ != root && x.bytes() > 0) {
+      std::memcpy(x.data, Bytes(root), static_cast<size_t>(x.bytes()));
+    }
+    meeting_->Meet(rank_);
+  }
+
+  std::vector<int64_t> AllGather(int64_t value) override {
+    background_.CheckIdle("AllGather");
+    ++sequence_;
+    meeting_->value(rank_) = value;
+    meeting_->Meet(rank_);
+    std::vector<int64_t> values = meeting_->values();
+    meeting_->Meet(rank_);
+    return values;
+  }
+
+  void Barrier() override {
+    background_.CheckIdle("Barrier");
+    ++sequence_;
+    meeting_->Meet(rank_);
+  }
+
+ private:
+  void Reduce(const Tensor& x) {
+    CheckReducible(x);
+    Publish(x);
     std::vector<const void*> parts;
     const Share share = ShareOf(x.numel(), rank_, world_size());
     const int64_t first_byte = share.first * ElementBytes(x.dtype);
@@ -107,33 +146,9 @@ class LocalCollectives final : public Collectives {
     meeting_->Meet(rank_);
   }
 
-  void Broadcast(const Tensor& x, int root) override {
-    CheckRank(root, world_size());
-    Start(x);
-    if (rank_ != root && x.bytes() > 0) {
-      std::memcpy(x.data, Bytes(root), static_cast<size_t>(x.bytes()));
-    }
-    meeting_->Meet(rank_);
-  }
-
-  std::vector<int64_t> AllGather(int64_t value) override {
-    ++sequence_;
-    meeting_->value(rank_) = value;
-    meeting_->Meet(rank_);
-    std::vector<int64_t> values = meeting_->values();
-    meeting_->Meet(rank_);
-    return values;
-  }
-
-  void Barrier() override {
-    ++sequence_;
-    meeting_->Meet(rank_);
-  }
-
- private:
   char* Bytes(int rank) { return meeting_->tensor(rank).as<char>(); }
 
-  void Start(const Tensor& x) {
+  void Publish(const Tensor& x) {
     ++sequence_;
     meeting_->tensor(rank_) = x;
     meeting_->Meet(rank_);
@@ -151,6 +166,7 @@ class LocalCollectives final : public Collectives {
   const int rank_;
   std::shared_ptr<Meeting> meeting_;
   std::atomic<uint64_t> sequence_{0};
+  BackgroundSums background_{[this](const Tensor& x) { Reduce(x); }};  // ends first
 };
 
 }  // namespace

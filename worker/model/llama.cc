@@ -1,6 +1,7 @@
 // The Llama family: what happens in a microbatch, in order.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "worker/memory/arena.h"
 #include "worker/model/block.h"
@@ -52,12 +53,19 @@ class Llama final : public Model {
     telemetry_.Begin(first_of_step);
     shared_.first_of_step = first_of_step;
     head_.Train(Forward(batch), batch.targets, inverse_count);
-    for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) block->Backward();
+    Ready(FirstOfLayer(shape_.layers), shape_.tied ? 1 : 2);  // final norm, head
+    for (int64_t i = shape_.layers - 1; i >= 0; --i) {
+      blocks_[static_cast<size_t>(i)].Backward();
+      Ready(FirstOfLayer(i), kLayerParameters);
+    }
     ops_->EmbeddingBackward(
         {batch.tokens, batch.order, shared_.dresidual, weights_.embedding_gradient()});
+    Ready(0, 1);
     if (telemetry_.sampling()) SampleWeights();
     telemetry_.End();
   }
+
+  void WatchGradients(GradientsReady ready) override { ready_ = std::move(ready); }
 
   void EvaluateMicrobatch(const Batch& batch) override {
     telemetry_.Begin(false);
@@ -79,6 +87,11 @@ class Llama final : public Model {
   Tensor health(Operand operand) const override { return telemetry_.health(operand); }
 
  private:
+  static int64_t FirstOfLayer(int64_t layer) { return 1 + layer * kLayerParameters; }
+  void Ready(int64_t first, int64_t count) const {
+    if (ready_) ready_(first, count);
+  }
+
   // The residual behind the last block, whose last branch is not added yet.
   Tensor Forward(const Batch& batch) {
     Tensor residual = blocks_.front().input();
@@ -108,6 +121,7 @@ class Llama final : public Model {
   BlockShared shared_;
   Head head_;
   std::vector<Block> blocks_;
+  GradientsReady ready_;
 };
 
 }  // namespace

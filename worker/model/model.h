@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -73,6 +74,12 @@ class Model {
   // the host waits for nothing.
   virtual void TrainMicrobatch(const Batch& batch, const Tensor& inverse_count,
                                bool first_of_step) = 0;
+  // Called by TrainMicrobatch on its thread until it is set to null: parameters [first, first +
+  // count) have got all that this microbatch adds to their gradients, in the order of what was
+  // queued. Each parameter comes once a microbatch; the order is the same for every microbatch.
+  // For the last microbatch of a step, whose gradients can then travel while others are computed.
+  using GradientsReady = std::function<void(int64_t first, int64_t count)>;
+  virtual void WatchGradients(GradientsReady ready) = 0;
   // Forward only; adds to nll.
   virtual void EvaluateMicrobatch(const Batch& batch) = 0;
 

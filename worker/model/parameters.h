@@ -19,6 +19,7 @@ struct ParameterDecl {
 
 // embedding; of each layer attention_norm, qkv, output, mlp_norm, gate_up, down; final_norm; head
 // unless tied.
+inline constexpr int64_t kLayerParameters = 6;
 std::vector<ParameterDecl> DeclareParameters(const ModelShape& shape);
 
 std::string LayerName(int64_t layer, const std::string& rest);  // "layers.3.qkv"

@@ -39,9 +39,14 @@ void RecordedModel::TrainMicrobatch(const Batch& batch, const Tensor& inverse_co
   const auto body = [this, batch, inverse_count, first_of_step] {
     inner_->TrainMicrobatch(batch, inverse_count, first_of_step);
   };
-  if (telemetry_ && first_of_step) return body();
+  if (watched_ || (telemetry_ && first_of_step)) return body();
   Run(first_of_step ? Call::kTrainFirst : Call::kTrainMore,
       {batch.tokens.data, batch.targets.data, batch.order.data, inverse_count.data}, body);
+}
+
+void RecordedModel::WatchGradients(GradientsReady ready) {
+  watched_ = ready != nullptr;
+  inner_->WatchGradients(std::move(ready));
 }
 
 void RecordedModel::EvaluateMicrobatch(const Batch& batch) {

@@ -18,9 +18,9 @@ namespace coat {
 // second (Ops::Record) and replayed from then on. That holds for ResetStep, WeightsUpdated,
 // EvaluateMicrobatch and each of the two kinds of TrainMicrobatch (first_of_step or not) as long as
 // they get the batch buffers they were recorded with; other buffers, and microbatches that are
-// sampled for telemetry, run as they are. Where the device cannot record, all calls run as they
-// are and stderr gets one line that says why.
-// Thread-compatible; the operators outlive it.
+// sampled for telemetry or whose gradients are watched, run as they are. Where the device cannot
+// record, all calls run as they are and stderr gets one line that says why. Thread-compatible; the
+// operators outlive it.
 class RecordedModel final : public Model {
  public:
   RecordedModel(std::unique_ptr<Model> inner, Ops* ops);
@@ -31,6 +31,7 @@ class RecordedModel final : public Model {
   void WeightsUpdated() override;
   void TrainMicrobatch(const Batch& batch, const Tensor& inverse_count,
                        bool first_of_step) override;
+  void WatchGradients(GradientsReady ready) override;
   void EvaluateMicrobatch(const Batch& batch) override;
   Tensor nll() const override { return inner_->nll(); }
   Tensor nonfinite() const override { return inner_->nonfinite(); }
@@ -56,7 +57,7 @@ class RecordedModel final : public Model {
   const std::unique_ptr<Model> inner_;
   Ops* const ops_;
   std::map<Call, Variant> variants_;
-  bool telemetry_ = false;
+  bool telemetry_ = false, watched_ = false;
   bool recording_ = true;
   int64_t replays_ = 0, operations_ = 0;
 };

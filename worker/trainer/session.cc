@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "configs/base/error.h"
-#include "configs/base/units.h"
 #include "configs/spec/validate.h"
 #include "worker/checkpoint/sha256.h"
 #include "worker/collectives/nccl.h"
@@ -65,11 +64,6 @@ void BuildEngine(Session* session) {
       CreateOptimizer(spec, session->model.get(), session->ops.get(), session->arena.get());
   session->feeder = std::make_unique<BatchFeeder>(spec, session->dataset.get(), session->ops.get(),
                                                   session->arena.get());
-  std::vector<Tensor> gradients;
-  for (const Parameter& parameter : session->model->parameters()) {
-    gradients.push_back(parameter.grad);
-  }
-  session->gradients = JoinNeighbours(gradients);
 }
 
 void LoadStart(Session* session) {
@@ -84,25 +78,6 @@ void LoadStart(Session* session) {
 }
 
 }  // namespace
-
-std::vector<Tensor> JoinNeighbours(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> joined;
-  for (const Tensor& tensor : tensors) {
-    Check(tensor.contiguous(), "gradients are contiguous");
-    if (!joined.empty() && joined.back().dtype == tensor.dtype) {
-      Tensor& last = joined.back();
-      char* const begin = last.as<char>();
-      char* const end = begin + RoundUp(last.bytes(), kArenaAlignment);
-      if (end == tensor.data) {
-        const int64_t elements = (tensor.as<char>() - begin) / ElementBytes(last.dtype);
-        last = Tensor(begin, last.dtype, {elements + tensor.numel()});
-        continue;
-      }
-    }
-    joined.emplace_back(tensor.data, tensor.dtype, std::initializer_list<int64_t>{tensor.numel()});
-  }
-  return joined;
-}
 
 void CompareOverRanks(Collectives* collectives, const std::string& hash, Code code,
                       const std::string& what) {

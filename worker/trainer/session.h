@@ -45,7 +45,6 @@ struct Session {
   std::unique_ptr<Model> model;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<BatchFeeder> feeder;
-  std::vector<Tensor> gradients;  // neighbours in the arena joined: few, large all-reduces
   std::unique_ptr<Collectives> collectives;
   TrainState state;
   // Steps that are queued before the results of an earlier one are read: 1 on a GPU, which then
@@ -70,9 +69,6 @@ using ConnectFunction = std::function<std::unique_ptr<Collectives>()>;
 std::unique_ptr<Session> BuildSession(const coatrack::v1::RankLaunch& launch,
                                       const coatrack::v1::JobSpec& spec,
                                       const ConnectFunction& connect);
-
-// Tensors of one type that follow each other without a gap but alignment, as one.
-std::vector<Tensor> JoinNeighbours(const std::vector<Tensor>& tensors);
 
 // Error(code) naming the ranks when `hash` (hex, at least 64 digits) differs between ranks.
 void CompareOverRanks(Collectives* collectives, const std::string& hash, Code code,

@@ -32,6 +32,7 @@ TrainLoop::TrainLoop(Session* session, Progress* progress, const std::atomic<boo
       stop_(*stop),
       steps_(session->spec.train().steps()),
       first_step_(session->state.step + 1),
+      reducer_(session->model->parameters(), session->collectives.get()),
       results_(session->ops.get(), session->steps_ahead) {}
 
 Outcome TrainLoop::Run() {
@@ -95,11 +96,8 @@ void TrainLoop::QueueStep() {
   model.SetTelemetry(telemetry);
   session_.optimizer->SetTelemetry(telemetry);
   model.ResetStep();
-  for (int64_t i = 0; i < now_.microbatches; ++i) {
-    const Batch microbatch = session_.feeder->Upload(now_, i);
-    model.TrainMicrobatch(microbatch, inverse_count, /*first_of_step=*/i == 0);
-  }
-  AllReduceStep();
+  TrainMicrobatches(inverse_count);
+  AllReduceRest();
   session_.optimizer->Step(state.step, model.nonfinite(), inverse_count);
   model.WeightsUpdated();
   results_.Queue(state.step, now_, model.nll(), session_.optimizer.get());
@@ -113,12 +111,26 @@ void TrainLoop::PrepareNext() {
   session_.feeder->Prepare(session_.state.position, session_.rank() * mine, mine, &next_);
 }
 
-// Sums over ranks what the update needs; all ranks get the same bits, so all decide alike.
-void TrainLoop::AllReduceStep() {
-  Collectives& collectives = *session_.collectives;
-  for (const Tensor& gradient : session_.gradients) collectives.AllReduceSum(gradient);
-  collectives.AllReduceSum(session_.model->nonfinite());
-  collectives.AllReduceSum(session_.model->nll());
+// The gradients are summed over ranks while the last microbatch computes them.
+void TrainLoop::TrainMicrobatches(const Tensor& inverse_count) {
+  Model& model = *session_.model;
+  const bool alone = session_.world_size() == 1;
+  for (int64_t i = 0; i < now_.microbatches; ++i) {
+    const Batch microbatch = session_.feeder->Upload(now_, i);
+    if (!alone && i + 1 == now_.microbatches) {
+      model.WatchGradients([this](int64_t first, int64_t count) { reducer_.Ready(first, count); });
+    }
+    model.TrainMicrobatch(microbatch, inverse_count, /*first_of_step=*/i == 0);
+  }
+  if (alone) return;
+  model.WatchGradients(nullptr);
+  reducer_.Finish();
+}
+
+// What else the update needs; all ranks get the same bits, so all decide alike.
+void TrainLoop::AllReduceRest() {
+  session_.collectives->AllReduceSum(session_.model->nonfinite());
+  session_.collectives->AllReduceSum(session_.model->nll());
 }
 
 void TrainLoop::Report(int64_t pending) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "coatrack/v1/events.pb.h"
+#include "worker/trainer/gradient_reducer.h"
 #include "worker/trainer/progress.h"
 #include "worker/trainer/session.h"
 #include "worker/trainer/step_results.h"
@@ -41,7 +42,8 @@ class TrainLoop {
   coatrack::v1::StepRecord BeforeFirstStep();
   void QueueStep();
   void PrepareNext();
-  void AllReduceStep();
+  void TrainMicrobatches(const Tensor& inverse_count);
+  void AllReduceRest();
   // Takes results and writes records until no more than `pending` steps are left.
   void Report(int64_t pending);
   void ReportStep(const StepResult& result);
@@ -62,6 +64,7 @@ class TrainLoop {
   const std::atomic<bool>& stop_;
   const int64_t steps_;
   const int64_t first_step_;  // of this attempt
+  GradientReducer reducer_;
   StepResults results_;
   PreparedStep now_, next_;  // of the step queued last, and what comes then
   int64_t nonfinite_in_a_row_ = 0;

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <functional>
 #include <thread>
 
 #include "configs/base/error.h"
@@ -116,6 +118,96 @@ TEST_P(CollectivesTest, AllReduceAddsInRankOrderOnEveryRank) {
           << "rank " << r << ", " << count << " elements";
     }
   }
+}
+
+TEST_P(CollectivesTest, StartedSumsHaveTheBitsOfBlockingOnes) {
+  World world(GetParam(), 20'000);
+  const std::vector<int64_t> counts = {300'007, 0, 1, 1000, 127};
+  const auto sums = [&](const std::function<void(Collectives*, const Tensor&)>& sum) {
+    std::vector<std::vector<std::vector<float>>> values(static_cast<size_t>(world.size()));
+    world.Run([&](int rank) {
+      auto& mine = values[static_cast<size_t>(rank)];
+      for (const int64_t count : counts) mine.push_back(Values(rank, count));
+      for (std::vector<float>& x : mine) {
+        sum(&world.rank(rank), Tensor(x.data(), DType::kF32, {static_cast<int64_t>(x.size())}));
+      }
+      world.rank(rank).Finish();
+    });
+    return values;
+  };
+  const auto expected =
+      sums([](Collectives* collectives, const Tensor& x) { collectives->AllReduceSum(x); });
+  // The second time the thread is there already.
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(
+        sums([](Collectives* collectives, const Tensor& x) { collectives->StartAllReduceSum(x); }),
+        expected);
+  }
+  world.Run([&](int rank) {
+    EXPECT_EQ(world.rank(rank).sequence(), 3 * counts.size());
+    EXPECT_EQ(world.rank(rank).AllGather(rank).size(), static_cast<size_t>(world.size()));
+    const ReduceTimes times = world.rank(rank).reduce_times();
+    if (world.size() > 1) {
+      EXPECT_GT(times.busy_seconds, 0);
+    }
+    EXPECT_LE(times.waited_seconds, times.busy_seconds + 1);
+  });
+}
+
+TEST_P(CollectivesTest, OtherCallsAreForAfterFinish) {
+  if (GetParam().world_size == 1) return;  // nothing is pending there
+  World world(GetParam(), 20'000);
+  std::vector<float> sums(static_cast<size_t>(world.size()), 1.0f);
+  world.Run([&](int rank) {
+    Collectives& mine = world.rank(rank);
+    const Tensor x(&sums[static_cast<size_t>(rank)], DType::kF32, {1});
+    mine.StartAllReduceSum(x);
+    for (const auto& call : std::vector<std::function<void()>>{
+             [&] { mine.AllReduceSum(x); }, [&] { mine.Broadcast(x, 0); },
+             [&] { mine.AllGather(1); }, [&] { mine.Barrier(); }}) {
+      const Error error = ErrorOf(call);
+      EXPECT_EQ(error.code(), Code::kInternal);
+      EXPECT_THAT(error.what(), HasSubstr("started and not finished"));
+    }
+    mine.Finish();
+    mine.Barrier();
+  });
+  for (const float sum : sums) EXPECT_EQ(sum, static_cast<float>(world.size()));
+}
+
+TEST_P(CollectivesTest, APeerThatDiesFailsTheSumsThatWereStarted) {
+  if (GetParam().world_size == 1) return;
+  World world(GetParam(), 20'000);
+  const int dying = world.size() - 1;
+  const auto start = std::chrono::steady_clock::now();
+  world.Run([&](int rank) {
+    std::vector<float> first(1000, 1.0f), second(100'000, 1.0f);
+    Collectives& mine = world.rank(rank);
+    mine.StartAllReduceSum(Tensor(first.data(), DType::kF32, {1000}));
+    if (rank == dying) {
+      mine.Finish();
+      world.Kill(rank);
+      return;
+    }
+    const Error error = ErrorOf([&] {
+      mine.StartAllReduceSum(Tensor(second.data(), DType::kF32, {100'000}));
+      mine.Finish();
+    });
+    EXPECT_EQ(error.code(), Code::kCollective) << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("is gone"));
+    world.Kill(rank);  // as the end of its process does: another one may wait for this one
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+}
+
+TEST_P(CollectivesTest, EndsWhileASumWaitsForOthers) {
+  if (GetParam().world_size == 1) return;
+  World world(GetParam(), 60'000);
+  std::vector<float> values(100'000, 1.0f);
+  world.rank(0).StartAllReduceSum(Tensor(values.data(), DType::kF32, {100'000}));
+  const auto start = std::chrono::steady_clock::now();
+  world.Kill(0);  // the others never call
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
 TEST_P(CollectivesTest, Bf16IsSummedInFp32AndRoundedOnce) {

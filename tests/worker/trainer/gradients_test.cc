@@ -56,7 +56,9 @@ StepOne RunStepOne(const JobSpec& spec, const std::string& data_root, int world_
       session->model->TrainMicrobatch(
           session->feeder->Upload(batch.samples, session->rank() * mine + i), inverse, i == 0);
     }
-    for (const Tensor& gradient : session->gradients) session->collectives->AllReduceSum(gradient);
+    for (const Parameter& parameter : session->model->parameters()) {
+      session->collectives->AllReduceSum(parameter.grad);
+    }
     if (session->rank() == 0) result.gradient = Gradient(*session);
   });
   return result;
@@ -113,22 +115,6 @@ TEST(Accumulation, SumOf256MicrobatchesIsAccurate) {
     // CASES.md asks for 1e-2; FP32 sums of 256 terms are far better.
     EXPECT_LT(std::sqrt(error / norm), 256 * 0x1p-24);
   });
-}
-
-TEST(JoinNeighbours, JoinsWhatOnlyAlignmentParts) {
-  alignas(256) static float memory[1024];
-  const std::vector<Tensor> tensors = {
-      Tensor(memory, DType::kF32, {10, 6}),       // 240 bytes, padded to 256
-      Tensor(memory + 64, DType::kF32, {64}),     // follows
-      Tensor(memory + 128, DType::kBF16, {128}),  // another type
-      Tensor(memory + 512, DType::kF32, {3}),     // a gap
-  };
-  const std::vector<Tensor> joined = JoinNeighbours(tensors);
-  ASSERT_EQ(joined.size(), 3u);
-  EXPECT_EQ(joined[0].numel(), 128);
-  EXPECT_EQ(joined[1].dtype, DType::kBF16);
-  EXPECT_EQ(joined[2].numel(), 3);
-  EXPECT_EQ(joined[2].data, memory + 512);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void WithSessions(const coatrack::v1::JobSpec& spec, const WorldOptions& options
                   const std::function<void(Session*)>& body);
 
 // A model that does as `inner` and then calls a hook, with the number of the microbatch since the
-// last ResetStep and the number of ResetSteps so far.
+// last ResetStep and the number of ResetSteps so far. Gradients are ready behind the hook.
 class HookedModel final : public Model {
  public:
   using Hook = std::function<void(Model* inner, int64_t microbatch, int64_t resets)>;
@@ -83,7 +83,9 @@ class HookedModel final : public Model {
                        bool first_of_step) override {
     inner_->TrainMicrobatch(batch, inverse_count, first_of_step);
     hook_(inner_.get(), microbatch_++, resets_);
+    if (ready_) ready_(0, static_cast<int64_t>(parameters().size()));
   }
+  void WatchGradients(GradientsReady ready) override { ready_ = std::move(ready); }
   void EvaluateMicrobatch(const Batch& batch) override { inner_->EvaluateMicrobatch(batch); }
   Tensor nll() const override { return inner_->nll(); }
   Tensor nonfinite() const override { return inner_->nonfinite(); }
@@ -98,6 +100,7 @@ class HookedModel final : public Model {
  private:
   std::unique_ptr<Model> inner_;
   Hook hook_;
+  GradientsReady ready_;
   int64_t microbatch_ = 0;
   int64_t resets_ = 0;
 };
