@@ -9,6 +9,7 @@
 #include "configs/spec/reader.h"
 #include "configs/spec/validate.h"
 #include "worker/model/recorded.h"
+#include "worker/trainer/step_results.h"
 
 namespace coat {
 namespace {
@@ -112,10 +113,9 @@ void BenchEngine::PrepareNext() {
   feeder_->Prepare(position_, 0, MicrobatchesPerStep(spec_), &next_);
 }
 
-BenchEngine::StepResult BenchEngine::Step() {
+void BenchEngine::QueueStep() {
   std::swap(now_, next_);
   position_ = now_.next;
-  const auto start = std::chrono::steady_clock::now();
   const Tensor inverse_count = feeder_->UploadInverseCount(now_);
   model_->ResetStep();
   for (int64_t i = 0; i < now_.microbatches; ++i) {
@@ -123,6 +123,11 @@ BenchEngine::StepResult BenchEngine::Step() {
   }
   optimizer_->Step(++step_, model_->nonfinite(), inverse_count);
   model_->WeightsUpdated();
+}
+
+BenchEngine::StepResult BenchEngine::Step() {
+  const auto start = std::chrono::steady_clock::now();
+  QueueStep();
   PrepareNext();
   ops_->Synchronize();
   StepResult result;
@@ -132,6 +137,28 @@ BenchEngine::StepResult BenchEngine::Step() {
   result.update = optimizer_->ReadState();
   if (now_.valid_targets > 0) result.loss = nll / static_cast<double>(now_.valid_targets);
   return result;
+}
+
+std::vector<BenchEngine::StepResult> BenchEngine::Steps(int64_t count) {
+  StepResults queued(ops_.get(), 1);
+  std::vector<StepResult> results;
+  const auto take = [&] {
+    const coat::StepResult step = queued.Take();
+    StepResult result;
+    result.seconds = step.seconds;
+    result.update = step.update;
+    if (step.valid_targets > 0) result.loss = step.nll / static_cast<double>(step.valid_targets);
+    results.push_back(result);
+  };
+  for (int64_t i = 0; i < count; ++i) {
+    queued.Begin();
+    QueueStep();
+    queued.Queue(step_, now_, model_->nll(), optimizer_.get());
+    if (queued.pending() > 1) take();
+    PrepareNext();
+  }
+  while (queued.pending() > 0) take();
+  return results;
 }
 
 }  // namespace coat

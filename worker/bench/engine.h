@@ -59,6 +59,9 @@ class BenchEngine {
   };
   // The next step's batch is made while the device works on this one.
   StepResult Step();
+  // `count` steps as a GPU's trainer queues them: each before the results of the one before it are
+  // read. `seconds` is the device's time since the end of the step before.
+  std::vector<StepResult> Steps(int64_t count);
 
   const coatrack::v1::JobSpec& spec() const { return spec_; }
   const MemoryPlan& plan() const { return plan_; }
@@ -69,6 +72,7 @@ class BenchEngine {
 
  private:
   void PrepareNext();
+  void QueueStep();
 
   const coatrack::v1::JobSpec spec_;
   std::unique_ptr<Dataset> dataset_;

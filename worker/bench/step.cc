@@ -14,12 +14,13 @@ nlohmann::ordered_json Measure(const StepOptions& options, const std::string& mo
                      RandomTokens(spec.model().vocab_size(), spec.train().sequence_length()));
   std::vector<double> seconds;
   double first_loss = 0, last_loss = 0;
-  for (int64_t step = 0; step < options.warmup + options.steps; ++step) {
-    const BenchEngine::StepResult result = engine.Step();
+  int64_t step = 0;
+  for (const BenchEngine::StepResult& result : engine.Steps(options.warmup + options.steps)) {
     CheckLoss(result.loss, step, model, EnumWord(spec.precision().recipe()));
     if (step == 0) first_loss = result.loss;
     last_loss = result.loss;
     if (step >= options.warmup) seconds.push_back(result.seconds);
+    ++step;
   }
   const double median = Median(seconds);
   const auto& precision = spec.precision();
