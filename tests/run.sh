@@ -50,8 +50,10 @@ run_sanitized() {
   rm -rf "$reports"
   mkdir "$reports"
   local log=log_path=$reports/report
-  ASAN_OPTIONS=$log:detect_leaks=1 UBSAN_OPTIONS=$log:print_stacktrace=1 \
-    TSAN_OPTIONS=$log:halt_on_error=1:suppressions=$PWD/tests/support/tsan.supp \
+  local known=$PWD/tests/support  # findings of libraries
+  ASAN_OPTIONS=$log UBSAN_OPTIONS=$log:print_stacktrace=1 \
+    LSAN_OPTIONS=suppressions=$known/lsan.supp:print_suppressions=0 \
+    TSAN_OPTIONS=$log:halt_on_error=1:suppressions=$known/tsan.supp:print_suppressions=0 \
     run_tests "build/$1" -LE "$2" || status=1
   for report in "$reports"/*; do
     [ -f "$report" ] || continue

@@ -59,8 +59,8 @@ class Cluster {
   std::vector<coatrack::v1::StepRecord> Records(const std::string& id);
   // False after the time-out; the job's last state is then in the test's output.
   bool WaitFor(const std::string& id,
-               const std::function<bool(const coatrack::v1::Job&)>& condition, int timeout_s = 60);
-  bool WaitForState(const std::string& id, coatrack::v1::JobState state, int timeout_s = 60);
+               const std::function<bool(const coatrack::v1::Job&)>& condition, int timeout_s = 240);
+  bool WaitForState(const std::string& id, coatrack::v1::JobState state, int timeout_s = 240);
   bool WaitForStep(const std::string& id, int64_t step);  // in the newest attempt, running
   // The `coat` command against this cluster.
   Finished Coat(std::vector<std::string> arguments) const;

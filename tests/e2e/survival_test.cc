@@ -90,7 +90,7 @@ TEST_F(Survival, ARankThatEndsWhileTheCoordinatorIsDown) {
   cluster_.server()->Signal(SIGKILL);
   cluster_.server()->Wait(std::chrono::seconds(5));
   ASSERT_TRUE(testing::WaitUntil([&] { return cluster_.RankProcesses().empty(); },
-                                 std::chrono::seconds(60)));
+                                 std::chrono::seconds(240)));
   cluster_.StartServer();
   ExpectUndisturbed(spec, id, 1);
 }
@@ -101,7 +101,7 @@ TEST_F(Survival, AWorkerThatDrains) {
   const std::string id = SubmitAndRun(spec);
   cluster_.worker("w1")->Signal(SIGTERM);
   cluster_.StartWorker("w2", 2);
-  const auto status = cluster_.worker("w1")->Wait(std::chrono::seconds(30));
+  const auto status = cluster_.worker("w1")->Wait(std::chrono::seconds(60));
   ASSERT_TRUE(status.has_value());
   EXPECT_EQ(*status, 0);
   ExpectUndisturbed(spec, id, 2);

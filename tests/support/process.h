@@ -31,7 +31,7 @@ void WriteFile(const std::string& path, const std::string& text);
 
 // Polls until `condition` holds; false after the time-out.
 bool WaitUntil(const std::function<bool()>& condition,
-               std::chrono::milliseconds timeout = std::chrono::seconds(20));
+               std::chrono::milliseconds timeout = std::chrono::seconds(60));
 
 struct ProcessOptions {
   std::string output_path;               // stdout and stderr are appended there; empty: discarded

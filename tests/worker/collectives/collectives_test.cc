@@ -13,16 +13,6 @@
 #include "worker/collectives/reduce.h"
 #include "worker/precision/bf16.h"
 
-// Asked for by the runtimes of the sanitizers; without them nobody calls these. libgloo is not
-// instrumented, so the thread sanitizer does not see how it guards its own buffers when a peer
-// dies; and libgloo keeps an address list when it cannot bind.
-extern "C" const char* __tsan_default_suppressions();
-extern "C" const char* __tsan_default_suppressions() { return "race:gloo::transport::tcp\n"; }
-extern "C" const char* __lsan_default_suppressions();
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:gloo::transport::tcp::CreateDeviceAttr\n";
-}
-
 namespace coat {
 namespace {
 
