@@ -196,8 +196,8 @@ class NcclCollectives final : public Collectives {
 }  // namespace
 
 std::unique_ptr<Collectives> CreateNcclCollectives(std::unique_ptr<Collectives> control,
-                                                   void* stream) {
-  if (control->world_size() == 1) return control;
+                                                   void* stream, Alone alone) {
+  if (control->world_size() == 1 && alone == Alone::kNoDetour) return control;
   return std::make_unique<NcclCollectives>(std::move(control), stream);
 }
 
