@@ -31,8 +31,10 @@ Status KillRank(const std::string& rank_dir) {
   const Status status = SignalRank(rank_dir, SIGKILL);
   // Never the daemon's own session: a rank has one of its own (rank_protocol.h).
   if (session <= 0 || session == getsid(0)) return status;
+  // With exit.json in place the parent has nothing left to do, but may hang on its way out.
+  const bool ended = ReadExit(rank_dir).ok();
   for (const pid_t pid : SessionProcesses(session)) {
-    if (pid != pids.parent && pid != pids.rank) kill(pid, SIGKILL);
+    if (pid != pids.rank && (pid != pids.parent || ended)) kill(pid, SIGKILL);
   }
   return status;
 }

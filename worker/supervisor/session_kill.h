@@ -14,7 +14,8 @@ namespace coat {
 std::vector<pid_t> SessionProcesses(pid_t session);
 
 // SIGKILL to the rank and to whatever else it started in its session; its small parent stays and
-// writes exit.json. kNotFound when the rank is not alive.
+// writes exit.json. Once that is written the parent is killed too, in case it hangs on its way out.
+// kNotFound when the rank is not alive.
 Status KillRank(const std::string& rank_dir);
 
 }  // namespace coat
