@@ -47,7 +47,8 @@ std::shared_ptr<grpc::Channel> OpenChannel(const std::string& address) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  // Despite its name the time a connection may take to come about, also over a slow line.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 10'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   // An address of this machine never goes through a proxy of the environment.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);

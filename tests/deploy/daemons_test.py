@@ -19,6 +19,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import report_page
 import support
 import yaml
 
@@ -328,6 +329,10 @@ class Daemons(unittest.TestCase):
         stopped = support.run(*coat, "cancel", "-y", job)
         self.assertEqual(stopped.returncode, 0, stopped.stderr)
         self.assertEqual(support.run(*coat, "wait", job, timeout=90).returncode, 103)
+        report = self.folder / "report.html"
+        written = support.run(*coat, "report", job, "--out", report)
+        self.assertEqual(written.returncode, 0, written.stderr)
+        report_page.check(self, report)
         # They leave 30 s after the end.
         self.assertTrue(eventually(lambda: not self.query("coat_train_loss"), 45),
                         "series of a job that ended stay")

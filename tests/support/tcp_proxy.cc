@@ -33,7 +33,8 @@ int Connect(int port) {
 
 }  // namespace
 
-TcpProxy::TcpProxy(int target_port) : target_port_(target_port) {
+TcpProxy::TcpProxy(int target_port, std::chrono::milliseconds delay)
+    : target_port_(target_port), delay_(delay) {
   listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = Loopback(0);
   socklen_t size = sizeof address;
@@ -65,6 +66,7 @@ void TcpProxy::Accept() {
   link.client = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
   if (link.client < 0) return;
   link.silent = cut_;
+  link.open = std::chrono::steady_clock::now() + delay_;
   if (!link.silent) {
     link.server = Connect(target_port_);
     if (link.server < 0) return Close(&link);
@@ -91,10 +93,12 @@ void TcpProxy::Run() {
       for (Link& link : links_) link.silent = true;
     }
     std::vector<pollfd> waiting = {{listener_, POLLIN, 0}};
+    const auto now = std::chrono::steady_clock::now();
     for (const Link& link : links_) {
       // Nobody looks at what is silent, not even at its end.
-      waiting.push_back({link.silent ? -1 : link.client, POLLIN, 0});
-      waiting.push_back({link.silent ? -1 : link.server, POLLIN, 0});
+      const bool open = !link.silent && link.open <= now;
+      waiting.push_back({open ? link.client : -1, POLLIN, 0});
+      waiting.push_back({open ? link.server : -1, POLLIN, 0});
     }
     if (poll(waiting.data(), waiting.size(), kPollMs) <= 0 || cut_) {
       if (cut_ && (waiting[0].revents & POLLIN) != 0) Accept();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -11,7 +12,9 @@ namespace coat::testing {
 // Forwards connections from a port of its own on 127.0.0.1 to another one.
 class TcpProxy {
  public:
-  explicit TcpProxy(int target_port);  // throws std::runtime_error when no port can be bound
+  // `delay`: a new connection is silent that long, as over a slow line. Throws std::runtime_error
+  // when no port can be bound.
+  explicit TcpProxy(int target_port, std::chrono::milliseconds delay = {});
   ~TcpProxy();
   TcpProxy(const TcpProxy&) = delete;
   TcpProxy& operator=(const TcpProxy&) = delete;
@@ -28,6 +31,7 @@ class TcpProxy {
     int client = -1;
     int server = -1;  // -1: it was accepted while the network was cut
     bool silent = false;
+    std::chrono::steady_clock::time_point open;  // forwarded from then on
   };
   void Run();
   void Accept();
@@ -35,6 +39,7 @@ class TcpProxy {
   static bool Forward(int from, int to);  // false: that side has ended
 
   const int target_port_;
+  const std::chrono::milliseconds delay_;
   int listener_ = -1;
   int port_ = 0;
   std::atomic<bool> cut_ = false;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/client/support/fake_service.h"
+#include "tests/support/tcp_proxy.h"
 
 namespace coat {
 namespace {
@@ -46,6 +47,18 @@ TEST(JobClientTest, RepeatsACallWhileUnavailable) {
   ASSERT_TRUE(response.ok()) << response.status().message();
   EXPECT_EQ(response->job().id(), "j1");
   EXPECT_THAT(ids, ElementsAre("r1", "r1", "r1"));
+}
+
+TEST(JobClientTest, ASlowLineIsNoReasonToGiveUp) {
+  FakeService service;
+  service.get = [](const GetRequest&, GetResponse*) { return grpc::Status(); };
+  FakeServer server(&service);
+  const std::string& address = server.address();
+  testing::TcpProxy slow(std::stoi(address.substr(address.rfind(':') + 1)), 500ms);
+  JobClientOptions options = OptionsFor(slow.address());
+  options.retry.call_attempts = 1;
+  JobClient client(options);
+  EXPECT_EQ(client.Get({}).status().message(), "");
 }
 
 TEST(JobClientTest, GivesUpAfterTheAllowedAttempts) {
