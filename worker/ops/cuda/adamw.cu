@@ -21,42 +21,6 @@ struct Scalars {
   uint64_t seed;
 };
 
-__device__ inline float Log2Normal(float x) {  // of zero: minus infinity
-  float y;
-  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-// A result below 2^-126 becomes zero; where it is used, that result would mean the same.
-__device__ inline float Exp2Flushed(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
-template <typename F>
-constexpr __nv_fp8_interpretation_t kHardwareFormat = F::kMantissaBits == 3 ? __NV_E4M3 : __NV_E5M2;
-
-// ExpansionK16, bit for bit, mostly without FP64: an FP32 estimate settles the floor unless it lies
-// near a whole number. For a/b in [2, 2^100] the estimate is off by less than 4e-7 of its value
-// and 1e-3 covers its largest value, 490 (E5M2).
-template <typename F>
-__device__ __noinline__ uint32_t PreciseK16(float a, float b) {
-  return ExpansionK16<F>(a, b);
-}
-template <typename F>
-__device__ inline uint32_t FastK16(float a, float b) {
-  constexpr float kRange16 =
-      static_cast<float>(16.0 * PreciseLog2(double{F::kMaxValue} * F::kMaxValue / 2));
-  const float ratio = __fdividef(a, b);  // b below 2^126 where the result counts
-  if (ratio >= 2.0f && ratio <= 0x1p100f) {
-    const float estimate = __fdividef(kRange16, Log2Normal(ratio));
-    const float whole = floorf(estimate);
-    const float rest = estimate - whole;
-    if (whole >= 1.0f && rest > 1e-3f && rest < 1.0f - 1e-3f) return static_cast<uint32_t>(whole);
-  }
-  return PreciseK16<F>(a, b);
-}
-
 // AdamWElement (precision/adamw_update.h) with fused products and an approximate root and quotient:
 // the step is off by less than 2^-20 of its value, the moments by one rounding.
 __device__ inline float AdamWStep(const AdamWCoefficients& c, float weight_decay, float p, float g,

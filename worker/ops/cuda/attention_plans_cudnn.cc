@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <map>
+#include <string>
 #include <tuple>
 #include <unordered_map>
 
@@ -55,6 +56,7 @@ class CudnnPlans final : public AttentionPlans {
     Plan& plan = Find(&backward_, s, args.deterministic,
                       [&](Graph* graph) { BuildBackward(graph, s, args.deterministic); });
     if (plan.graph == nullptr) return false;
+    RefuseToRecordPadding(s);
     auto* qkv = args.qkv.as<uint16_t>();
     auto* dqkv = args.dqkv.as<uint16_t>();
     const int64_t key = s.heads * s.head_size;
@@ -103,6 +105,18 @@ class CudnnPlans final : public AttentionPlans {
   void Execute(const Plan& plan, std::unordered_map<int64_t, void*> pointers) const {
     auto status = plan.graph->execute(handle_, pointers, context_->scratch);
     if (status.is_bad()) throw Error(Code::kInternal, "attention: " + status.get_message());
+  }
+
+  // Up to cuDNN 9.15 the frontend pads such a backward, and copies the lengths from host memory
+  // that is gone when a recording is replayed.
+  void RefuseToRecordPadding(const AttentionShape& s) const {
+    if (s.seq % 128 == 0) return;
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    CudaCheck(cudaStreamIsCapturing(context_->stream, &status), "cudaStreamIsCapturing");
+    if (status == cudaStreamCaptureStatusNone) return;
+    throw Error(Code::kFailedPrecondition, "attention over " + std::to_string(s.seq) +
+                                               " positions cannot be recorded; a "
+                                               "train.sequence_length of a multiple of 128 can");
   }
 
   using TensorPtr = std::shared_ptr<fe::graph::Tensor_attributes>;
