@@ -67,7 +67,7 @@ void ApplyDefaults(coatrack::v1::WorkerConfig* config) {
   if (!config->has_insecure_plaintext()) config->set_insecure_plaintext(false);
   if (!config->has_cpu_slots()) config->set_cpu_slots(1);
   if (!config->has_reserve_bytes()) config->set_reserve_bytes(640 * kMiB);
-  if (config->has_dcgm_job_dir()) config->set_dcgm_job_dir(ExpandHome(config->dcgm_job_dir()));
+  config->set_dcgm_job_dir(ExpandHome(config->dcgm_job_dir()));  // empty: none
   if (config->has_trainer_path()) config->set_trainer_path(ExpandHome(config->trainer_path()));
   if (!config->has_drain_grace()) *config->mutable_drain_grace() = Seconds(60);
 }

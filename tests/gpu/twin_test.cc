@@ -1,6 +1,7 @@
 // One microbatch on the GPU against the CPU: loss and every gradient, all recipes.
 #include <gtest/gtest.h>
 
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ struct Case {
   Recipe recipe;
   SaveMode save;
 };
+
+void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
