@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <bit>
+#include <cstdint>
 
 #include "tests/e2e/cluster.h"
 #include "tests/support/process.h"
@@ -17,7 +18,7 @@ std::string Compare(const char* what, const std::map<int64_t, double>& expected,
     const auto it = actual.find(step);
     if (it == actual.end())
       return std::string(what) + " of step " + std::to_string(step) + " is missing";
-    if (std::memcmp(&it->second, &value, sizeof(value)) != 0) {
+    if (std::bit_cast<uint64_t>(it->second) != std::bit_cast<uint64_t>(value)) {
       return std::string(what) + " of step " + std::to_string(step) + " is " +
              std::to_string(it->second) + ", not " + std::to_string(value);
     }
