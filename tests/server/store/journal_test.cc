@@ -86,7 +86,8 @@ TEST_F(JournalTest, CurvesSurviveARestartAndATornTail) {
   Open();
   Append({Record(1, 1, 5.0), Record(2, 1, 4.0)});
   journal_.reset();
-  std::ofstream(dir_.file("jobs/job/records"), std::ios::app | std::ios::binary) << "\x20\0\0";
+  std::ofstream(dir_.file("jobs/job/records"), std::ios::app | std::ios::binary)
+      << std::string("\x20\0\0", 3);
   Open();
   EXPECT_EQ(Records().records.size(), 2u);
   Append({Record(3, 1, 3.0)});

@@ -67,7 +67,8 @@ TEST_F(Format, SliceIsOneDimensionalAndNamesItsPlace) {
   Commit(dir_, MakeInfo(1, 1), 2);
   OtherReader file(dir_ + "/step-1.attempt-1/rank-00001.safetensors");
   EXPECT_THAT(file.header["w#128"]["shape"].get<std::vector<int>>(), ElementsAre(172));
-  EXPECT_EQ(std::memcmp(file.Entry("w#128").data(), values.data() + 128, 172 * 4), 0);
+  EXPECT_EQ(file.Entry("w#128"),
+            std::string(reinterpret_cast<const char*>(values.data() + 128), 172 * 4));
 }
 
 TEST_F(Format, ManifestTellsEverything) {

@@ -82,7 +82,8 @@ TEST_F(SaveLoad, ReaderDescribesAndChecksRanges) {
                               {0, 57 * 40 + 1},
                               {1, INT64_MAX},
                               {0, -1}}) {
-    EXPECT_EQ(RefusalOf([&] { reader.Read("embed", first, count, out); }).code,
+    const int64_t begin = first, numel = count;
+    EXPECT_EQ(RefusalOf([&] { reader.Read("embed", begin, numel, out); }).code,
               Code::kInvalidArgument);
   }
   reader.Read("embed", 57 * 40, 0, out);
