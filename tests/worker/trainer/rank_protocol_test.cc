@@ -16,12 +16,10 @@ namespace coat {
 namespace {
 
 namespace fs = std::filesystem;
-using coatrack::v1::RankExit;
 using coatrack::v1::RankLaunch;
 using coatrack::v1::StepRecord;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::ReadFile;
 using testing::TempDir;
 using testing::WriteFile;
 
