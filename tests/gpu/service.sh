@@ -32,17 +32,15 @@ until_true() {
     sleep 0.2
   done
 }
-# A loaded machine may refuse a connection: three tries, every refusal shown.
-coat() { "$bin/coat" "$@" || { sleep 1; "$bin/coat" "$@"; } || { sleep 2; "$bin/coat" "$@"; }; }
-# The same request id gives the same job however often it is asked for.
-submit() { coat submit -f "$dir/$1.yaml" --request-id "$(basename "$dir")-$1" -o name; }
+coat() { "$bin/coat" "$@"; }
+submit() { coat submit -f "$dir/$1.yaml" -o name; }
 # field EXPRESSION: of the JSON on stdin, as d.
 field() { python3 -c "import json, sys; d = json.load(sys.stdin); print($1)"; }
 job() { coat describe "$1" -o json | field "$2"; }
 page() { python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=10).read().decode())' "$1"; }
 state_is() { [ "$(job "$1" "d['state']")" = "$2" ]; }
 step_is() { [ "$(job "$1" "d.get('step', 0)")" -ge "$2" ]; }
-has_checkpoint() { [ "$("$bin/coat" checkpoints ls "$1" -o json | field "len(d['checkpoints'])")" -gt 0 ]; }
+has_checkpoint() { [ "$(coat checkpoints ls "$1" -o json | field "len(d['checkpoints'])")" -gt 0 ]; }
 has_started() { [ -s "$dir/$1/ports.json" ]; }
 port() { field "str(d['$2']).split(':')[-1]" <"$dir/$1/ports.json"; }
 start() {

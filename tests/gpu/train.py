@@ -1,20 +1,19 @@
 """Trains a preset on real text with coat-train and checks that it learns.
 
-    train.py COAT_TRAIN PRESET BATCH [--gradients fp32|bf16] [--steps N] [--text DIR]
+    train.py COAT_TRAIN PRESET BATCH [--gradients fp32|bf16] [--steps N]
 
-Text: Python sources below DIR (default: this Python's libraries), as bytes. Prints the losses and
+Text: the sources of this machine's Python libraries (collect_text.sh), as bytes. Prints the losses and
 the median step; exit status 1 when a step was skipped or the loss did not fall by a nat.
 """
 import argparse
-import itertools
 import json
 import pathlib
 import statistics
 import subprocess
 import sys
-import sysconfig
 import tempfile
 
+HERE = pathlib.Path(__file__).resolve().parent
 JOB = """\
 api_version: coatrack/v1
 name: {preset}
@@ -29,13 +28,6 @@ resources: {{ranks: 1, device: gpu}}
 """
 
 
-def collect(source, folder, files=3000):
-    folder.mkdir()
-    paths = (path for path in sorted(source.rglob("*.py")) if path.stat().st_size > 8192)
-    for number, path in enumerate(itertools.islice(paths, files)):
-        (folder / f"{number}.txt").write_bytes(path.read_bytes())
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("coat_train")
@@ -43,12 +35,10 @@ def main():
     parser.add_argument("batch", type=int)
     parser.add_argument("--gradients", default="fp32")
     parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--text", type=pathlib.Path,
-                        default=pathlib.Path(sysconfig.get_paths()["purelib"]))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        collect(arguments.text, folder / "data")
+        subprocess.run(["bash", HERE / "collect_text.sh", folder / "data"], check=True)
         job = folder / "job.yaml"
         job.write_text(JOB.format(preset=arguments.preset, batch=arguments.batch,
                                   steps=arguments.steps, gradients=arguments.gradients))
