@@ -66,7 +66,7 @@ class UpdateProblem {
                        : DType::kF32) {
     PlanBuilder builder;
     WorkspaceShape shape;
-    shape.parameters = std::min(parameters, kTensorElements);
+    shape.parameters = parameters;
     for (int64_t first = 0; first < parameters; first += kTensorElements) {
       const int64_t count = std::min(kTensorElements, parameters - first);
       const std::string name = "w" + std::to_string(shape.tensors++);

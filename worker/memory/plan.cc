@@ -60,7 +60,7 @@ WorkspaceShape OperatorShape(const JobSpec& spec, const ModelShape& shape, Devic
   for (const ParameterDecl& p : DeclareParameters(shape)) {
     int64_t elements = 1;
     for (const int64_t dim : p.shape) elements *= dim;
-    out.parameters = std::max(out.parameters, elements);
+    out.parameters += elements;
     ++out.tensors;
   }
   out.deterministic = IsDeterministic(spec, device);

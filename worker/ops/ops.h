@@ -198,9 +198,9 @@ struct SumArgs {
   Tensor out;  // inout, F32 (1): +=, fixed order, pairwise
 };
 
-// ---- optimizer (NUMERICS 4 and 5)
-// ----------------------------------------------------------------- Lives in device memory; CPU and
-// CUDA read and write it in place.
+// ---- optimizer (NUMERICS 4 and 5) -------------------------------------------------------------
+
+// Lives in device memory; CPU and CUDA read and write it in place.
 struct StepState {
   float grad_norm = 0;    // out of GradNorm, before clipping
   float clip_factor = 1;  // min(1, clip / (norm + 1e-6)); 1 when clip is 0

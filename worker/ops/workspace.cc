@@ -4,6 +4,7 @@
 
 #include "configs/base/units.h"
 #include "worker/ops/cpu/scratch.h"
+#include "worker/ops/cuda/adamw_table.h"
 
 namespace coat {
 namespace {
@@ -31,7 +32,8 @@ int64_t CudaWorkspaceBytes(const WorkspaceShape& shape) {
       attention.heads == attention.kv_heads ? 0 : 2 * attention.tokens() * width * 2;
   const int64_t norm = kReductionBlocks * shape.hidden * 4;
   const int64_t embedding = CeilDiv(attention.tokens(), 64) * 2 * shape.hidden * 4;
-  const int64_t scratch = std::max({dq + 2 * row_sums + expanded + kMiB, norm, embedding});
+  const int64_t update = AdamWScratchBytes(shape.parameters / kAdamWChunkElements + shape.tensors);
+  const int64_t scratch = std::max({dq + 2 * row_sums + expanded + kMiB, norm, embedding, update});
   return kLibraryBytes + kTableBytes + RoundUp(scratch, 256);
 }
 

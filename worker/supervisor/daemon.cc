@@ -61,7 +61,7 @@ Daemon::Daemon(coatrack::v1::WorkerConfig config, std::unique_ptr<StateDir> stat
       incarnation_(NewUuid()),
       devices_(std::move(devices)),
       gpu_driver_(std::move(gpu_driver)),
-      gpu_watch_(gpu_driver_.get(), GpuIds(devices_), config_.state_dir()),
+      gpu_watch_(gpu_driver_.get(), GpuIds(devices_), config_.state_dir(), &clock_),
       roots_(std::move(roots)),
       state_(std::move(state)) {
   LaunchContext context;

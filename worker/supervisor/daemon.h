@@ -60,12 +60,12 @@ class Daemon {
   const std::string incarnation_;
   const std::vector<coatrack::v1::Device> devices_;
   const std::unique_ptr<GpuDriver> gpu_driver_;  // null: no GPUs
+  const SystemClock clock_;
   GpuWatch gpu_watch_;
   std::optional<DcgmJobMap> job_map_;  // nothing: not wanted
   bool job_map_failed_ = false;        // said once
   const std::vector<StorageRootDir> roots_;
   const std::unique_ptr<StateDir> state_;
-  const SystemClock clock_;
   std::unique_ptr<Supervisor> supervisor_;
 
   std::shared_ptr<grpc::Channel> channel_;

@@ -19,13 +19,18 @@ struct Gpu {
   int64_t reserved_bytes = 0;  // of the total: kept by driver and firmware
 };
 
+struct GpuUsage {
+  // With a compute context on the GPU, as this process's pid namespace names them.
+  std::vector<pid_t> processes;
+  int64_t used_bytes = 0;  // of everybody, without what driver and firmware keep
+};
+
 // Thread-safe.
 class GpuDriver {
  public:
   virtual ~GpuDriver() = default;
   virtual Result<std::vector<Gpu>> List() = 0;
-  // Processes with a compute context on the GPU, as this process's pid namespace names them.
-  virtual Result<std::vector<pid_t>> Processes(const std::string& uuid) = 0;
+  virtual Result<GpuUsage> Usage(const std::string& uuid) = 0;
 };
 
 inline constexpr char kNvmlLibrary[] = "libnvidia-ml.so.1";

@@ -107,9 +107,11 @@ class Nvml final : public GpuDriver {
     return gpus;
   }
 
-  Result<std::vector<pid_t>> Processes(const std::string& uuid) override {
+  Result<GpuUsage> Usage(const std::string& uuid) override {
     Device device = nullptr;
     RETURN_IF_ERROR(Wrap(api_.by_uuid(uuid.c_str(), &device), uuid.c_str()));
+    MemoryV2 memory;
+    RETURN_IF_ERROR(Wrap(api_.memory(device, &memory), "nvmlDeviceGetMemoryInfo_v2"));
     std::vector<ProcessV3> found(16);
     while (true) {
       auto count = static_cast<unsigned>(found.size());
@@ -119,9 +121,12 @@ class Nvml final : public GpuDriver {
         continue;
       }
       RETURN_IF_ERROR(Wrap(status, "nvmlDeviceGetComputeRunningProcesses_v3"));
-      std::vector<pid_t> pids;
-      for (unsigned i = 0; i < count; ++i) pids.push_back(static_cast<pid_t>(found[i].pid));
-      return pids;
+      GpuUsage usage;
+      usage.used_bytes = static_cast<int64_t>(memory.used);
+      for (unsigned i = 0; i < count; ++i) {
+        usage.processes.push_back(static_cast<pid_t>(found[i].pid));
+      }
+      return usage;
     }
   }
 

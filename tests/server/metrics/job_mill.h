@@ -13,6 +13,7 @@
 
 #include "server/loops/coordinator.h"
 #include "tests/scenarios/fake_worker.h"
+#include "tests/support/manual_clock.h"
 #include "tests/support/process.h"
 
 namespace coat::testing {
@@ -33,13 +34,6 @@ class ForgetfulStore final : public Store {
  private:
   std::mutex mutex_;
   std::deque<StoreDone> waiting_;
-};
-
-class ManualClock final : public Clock {
- public:
-  int64_t SteadyMs() const override { return now_ms; }
-  int64_t WallMs() const override { return 1'767'225'600'000 + now_ms; }
-  std::atomic<int64_t> now_ms = 1'000'000;
 };
 
 struct Footprint {

@@ -15,7 +15,6 @@ namespace {
 using coatrack::v1::TOKEN_FORMAT_LLMC;
 using coatrack::v1::TOKEN_FORMAT_UINT16;
 using coatrack::v1::TOKEN_FORMAT_UINT32;
-using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 

@@ -5,18 +5,12 @@
 #include <filesystem>
 #include <optional>
 
+#include "tests/support/manual_clock.h"
 #include "tests/support/process.h"
 #include "worker/checkpoint/checkpoint.h"
 
 namespace coat {
 namespace {
-
-class ManualClock final : public Clock {
- public:
-  int64_t SteadyMs() const override { return now_ms; }
-  int64_t WallMs() const override { return now_ms; }
-  int64_t now_ms = 1'000'000;
-};
 
 class CheckpointListingTest : public ::testing::Test {
  protected:

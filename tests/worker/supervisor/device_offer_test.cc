@@ -84,7 +84,7 @@ class TwoGpus final : public GpuDriver {
     return std::vector<Gpu>{{"GPU-1a", "NVIDIA H200", 100 * kGiB, kGiB},
                             {"GPU-2b", "NVIDIA H200", 100 * kGiB, kGiB}};
   }
-  Result<std::vector<pid_t>> Processes(const std::string&) override { return std::vector<pid_t>(); }
+  Result<GpuUsage> Usage(const std::string&) override { return GpuUsage(); }
 };
 
 TEST(OfferGpus, OffersWhatDriverAndContextLeave) {

@@ -1,5 +1,5 @@
 // A library with the part of NVML's binary interface that the daemon uses: two GPUs of 64 GiB; on
-// the second one 20 processes, pids 1000 to 1019.
+// the second one 20 processes, pids 1000 to 1019, with 3 GiB.
 #include <cstdio>
 #include <cstring>
 
@@ -50,10 +50,11 @@ int nvmlDeviceGetName(void*, char* text, unsigned bytes) {
   std::snprintf(text, bytes, "Fake H200");
   return 0;
 }
-int nvmlDeviceGetMemoryInfo_v2(void*, Memory* memory) {
+int nvmlDeviceGetMemoryInfo_v2(void* device, Memory* memory) {
   if (memory->version != (sizeof(Memory) | 2u << 24)) return 25;
   memory->total = 64ull << 30;
   memory->reserved = 1ull << 30;
+  memory->used = IndexOf(device) == 1 ? 3ull << 30 : 0;
   return 0;
 }
 int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, Process* processes) {

@@ -25,12 +25,14 @@ TEST(Nvml, ListsGpusByUuid) {
 TEST(Nvml, AsksAgainWithMoreRoom) {
   const auto driver = LoadNvml(kFake);
   ASSERT_TRUE(driver.ok()) << driver.status().message();
-  EXPECT_TRUE(driver.value()->Processes("GPU-0")->empty());
-  const auto pids = driver.value()->Processes("GPU-1");
-  ASSERT_TRUE(pids.ok()) << pids.status().message();
-  ASSERT_EQ(pids->size(), 20);
-  EXPECT_EQ(pids->back(), 1019);
-  EXPECT_THAT(driver.value()->Processes("nothing").status().message(), HasSubstr("Not Found"));
+  EXPECT_TRUE(driver.value()->Usage("GPU-0")->processes.empty());
+  EXPECT_EQ(driver.value()->Usage("GPU-0")->used_bytes, 0);
+  const auto usage = driver.value()->Usage("GPU-1");
+  ASSERT_TRUE(usage.ok()) << usage.status().message();
+  ASSERT_EQ(usage->processes.size(), 20);
+  EXPECT_EQ(usage->processes.back(), 1019);
+  EXPECT_EQ(usage->used_bytes, int64_t{3} << 30);
+  EXPECT_THAT(driver.value()->Usage("nothing").status().message(), HasSubstr("Not Found"));
 }
 
 TEST(Nvml, WithoutDriverSaysWhichLibraryIsMissing) {

@@ -5,6 +5,8 @@
 
 #include <filesystem>
 
+#include "configs/base/units.h"
+#include "tests/support/manual_clock.h"
 #include "tests/support/process.h"
 
 namespace coat {
@@ -17,11 +19,11 @@ using ::testing::Pair;
 class FakeDriver final : public GpuDriver {
  public:
   Result<std::vector<Gpu>> List() override { return std::vector<Gpu>(); }
-  Result<std::vector<pid_t>> Processes(const std::string& uuid) override {
+  Result<GpuUsage> Usage(const std::string& uuid) override {
     if (!answers) return Status(Code::kFailedPrecondition, "gone");
-    return processes[uuid];
+    return usage[uuid];
   }
-  std::map<std::string, std::vector<pid_t>> processes;
+  std::map<std::string, GpuUsage> usage;
   bool answers = true;
 };
 
@@ -34,14 +36,25 @@ class GpuWatchTest : public ::testing::Test {
     std::filesystem::create_directories(dir);
     testing::WriteFile(dir + "/cmdline", text);
   }
+  // Job 1 has come to GPU-b, where `before` bytes were in use.
+  void Occupy(int64_t before) {
+    driver_.usage["GPU-b"].used_bytes = before;
+    EXPECT_FALSE(watch_.Poll());
+    SetCommand(7, {"/bin/coat-train", "--rank-dir", "/state/attempts/job1/1/0"});
+    driver_.usage["GPU-b"] = {{7}, before + 20 * kGiB};
+    EXPECT_FALSE(watch_.Poll());
+    EXPECT_THAT(watch_.Holders(), ElementsAre(Pair("GPU-b", "job1")));
+  }
+
   testing::TempDir dir_;
   FakeDriver driver_;
-  GpuWatch watch_{&driver_, {"GPU-a", "GPU-b"}, "/state", dir_.path().string()};
+  ManualClock clock_;
+  GpuWatch watch_{&driver_, {"GPU-a", "GPU-b"}, "/state", &clock_, dir_.path().string()};
 };
 
 TEST_F(GpuWatchTest, AGpuIsHeldUntilTheDriverLetsTheProcessGo) {
   SetCommand(7, {"/bin/coat-train", "--rank-dir", "/state/attempts/job1/1/0"});
-  driver_.processes["GPU-b"] = {7};
+  driver_.usage["GPU-b"].processes = {7};
   EXPECT_FALSE(watch_.Poll());
   EXPECT_THAT(watch_.Holders(), ElementsAre(Pair("GPU-b", "job1")));
   SetCommand(7, {});  // ends: its memory is gone, the driver still cleans up
@@ -51,22 +64,60 @@ TEST_F(GpuWatchTest, AGpuIsHeldUntilTheDriverLetsTheProcessGo) {
   EXPECT_FALSE(watch_.Poll());
   EXPECT_THAT(watch_.Holders(), ElementsAre(Pair("GPU-b", "job1")));
   driver_.answers = true;
-  driver_.processes.clear();
+  driver_.usage.clear();
   EXPECT_TRUE(watch_.Poll());
   EXPECT_THAT(watch_.Holders(), IsEmpty());
   EXPECT_FALSE(watch_.Poll());
 }
 
+TEST_F(GpuWatchTest, AGpuIsHeldUntilTheMemoryIsBack) {
+  Occupy(kGiB);
+  driver_.usage["GPU-b"].processes.clear();
+  EXPECT_FALSE(watch_.Poll());
+  EXPECT_THAT(watch_.Holders(), ElementsAre(Pair("GPU-b", "job1")));
+  driver_.usage["GPU-b"].used_bytes = kGiB + GpuWatch::kToleratedBytes + 1;
+  EXPECT_FALSE(watch_.Poll());
+  driver_.usage["GPU-b"].used_bytes = kGiB + GpuWatch::kToleratedBytes;
+  EXPECT_TRUE(watch_.Poll());
+  EXPECT_THAT(watch_.Holders(), IsEmpty());
+}
+
+TEST_F(GpuWatchTest, BytesOfNewcomersAreNotOurs) {
+  Occupy(0);
+  driver_.usage["GPU-b"].processes = {50};
+  EXPECT_TRUE(watch_.Poll());
+  EXPECT_THAT(watch_.Holders(), IsEmpty());
+}
+
+TEST_F(GpuWatchTest, MemoryThatStaysHoldsAGpuForALimitedTime) {
+  Occupy(0);
+  driver_.usage["GPU-b"].processes.clear();
+  clock_.now_ms += GpuWatch::kLongestWaitMs - 1;
+  EXPECT_FALSE(watch_.Poll());
+  EXPECT_THAT(watch_.Holders(), ElementsAre(Pair("GPU-b", "job1")));
+  clock_.now_ms += 1;
+  EXPECT_TRUE(watch_.Poll());
+  EXPECT_THAT(watch_.Holders(), IsEmpty());
+}
+
+TEST_F(GpuWatchTest, WhatWasThereBeforeTheDaemonIsJudgedByProcessesAlone) {
+  SetCommand(7, {"/bin/coat-train", "--rank-dir", "/state/attempts/job1/1/0"});
+  driver_.usage["GPU-b"] = {{7}, 20 * kGiB};
+  EXPECT_FALSE(watch_.Poll());
+  driver_.usage["GPU-b"].processes.clear();
+  EXPECT_TRUE(watch_.Poll());
+}
+
 TEST_F(GpuWatchTest, ProcessesOfOthersDoNotCount) {
   SetCommand(8, {"python", "train.py"});
   SetCommand(9, {"/bin/coat-train", "--rank-dir", "/other/attempts/job1/1/0"});
-  driver_.processes["GPU-a"] = {8, 9, 10};
+  driver_.usage["GPU-a"] = {{8, 9, 10}, kGiB};
   EXPECT_FALSE(watch_.Poll());
   EXPECT_THAT(watch_.Holders(), IsEmpty());
 }
 
 TEST_F(GpuWatchTest, WithoutADriverNothingIsHeld) {
-  GpuWatch none(nullptr, {}, "/state");
+  GpuWatch none(nullptr, {}, "/state", &clock_);
   EXPECT_FALSE(none.Poll());
   EXPECT_THAT(none.Holders(), IsEmpty());
 }

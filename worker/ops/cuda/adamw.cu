@@ -14,7 +14,7 @@ namespace coat {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kChunkGroups = 256;  // a block's share: 16 pairs of groups a warp
+constexpr int kChunkGroups = kAdamWChunkGroups;  // 16 pairs of groups a warp
 
 struct Scalars {
   float lr, beta1, beta2, eps, weight_decay;
@@ -59,8 +59,6 @@ __global__ void PrepareKernel(const AdamWEntry* entries, int count, Scalars s, S
   }
   if (threadIdx.x != 0) return;
   state->t += 1;
-  state->update_sq = 0;
-  state->weight_sq = 0;
   *coefficients = MakeAdamWCoefficients(s.lr, s.beta1, s.beta2, s.eps, s.weight_decay,
                                         state->clip_factor, state->t);
 }
@@ -160,7 +158,7 @@ __device__ void FillTable(const ExpansionTable& ratios, float* table) {
 template <typename M, typename V>
 __global__ void __launch_bounds__(kThreads, 4)
     AdamWKernel(const AdamWEntry* entries, int count, uint64_t seed,
-                const AdamWCoefficients* coefficients, StepState* state,
+                const AdamWCoefficients* coefficients, const StepState* state, float* partial,
                 __grid_constant__ const ExpansionTable ratios_m,
                 __grid_constant__ const ExpansionTable ratios_v) {
   __shared__ Shared s;
@@ -200,11 +198,19 @@ __global__ void __launch_bounds__(kThreads, 4)
   const float weight_sq = BlockSum(sums.weight_sq, s.scratch);
   const uint32_t largest = BlockMax(sums.largest, reinterpret_cast<uint32_t*>(s.scratch));
   if (threadIdx.x != 0) return;
-  atomicAdd(&state->update_sq, update_sq);
-  atomicAdd(&state->weight_sq, weight_sq);
+  partial[blockIdx.x] = update_sq;
+  partial[gridDim.x + blockIdx.x] = weight_sq;
   if (s.e.weight_amax != nullptr) {
     atomicMax(reinterpret_cast<unsigned*>(s.e.weight_amax), largest);
   }
+}
+
+// Two blocks: the sum of squared updates and that of squared weights.
+__global__ void FinishKernel(const float* partial, int64_t chunks, StepState* state) {
+  if (state->apply == 0) return;
+  const double sum = BlockSumInOrder(partial + blockIdx.x * chunks, chunks);
+  if (threadIdx.x != 0) return;
+  (blockIdx.x == 0 ? state->update_sq : state->weight_sq) = static_cast<float>(sum);
 }
 
 const ExpansionTable& Ratios(DType format) {
@@ -249,14 +255,17 @@ void CudaOps::AdamW(const AdamWArgs& args) {
   const AdamWEntry* entries = UploadAdamWTable(table);
   const Scalars s{args.lr, args.beta1, args.beta2, args.eps, args.weight_decay, args.seed};
   auto* state = reinterpret_cast<StepState*>(args.state.data);
-  auto* coefficients = context_.Scratch<AdamWCoefficients>(1, "AdamW");
+  static_assert(sizeof(AdamWCoefficients) <= kAdamWCoefficientBytes);
+  auto* scratch = context_.Scratch<uint8_t>(AdamWScratchBytes(chunks), "AdamW");
+  auto* coefficients = reinterpret_cast<AdamWCoefficients*>(scratch);
+  auto* partial = reinterpret_cast<float*>(scratch + kAdamWCoefficientBytes);
   const int count = static_cast<int>(table.size());
   PrepareKernel<<<1, 256, 0, context_.stream>>>(entries, count, s, state, coefficients);
   const DType m = args.tensors[0].m.values.dtype;
   const DType v = args.tensors[0].v.values.dtype;
   const auto launch = [&](auto kernel) {
     kernel<<<static_cast<unsigned>(chunks), kThreads, 0, context_.stream>>>(
-        entries, count, args.seed, coefficients, state, Ratios(m), Ratios(v));
+        entries, count, args.seed, coefficients, state, partial, Ratios(m), Ratios(v));
   };
   const auto by_formats = [&]<template <typename, bool> typename Moment>() {
     const auto second = [&]<typename FM>() {
@@ -274,6 +283,7 @@ void CudaOps::AdamW(const AdamWArgs& args) {
     case MomentStorage::kBf16: launch(AdamWKernel<PlainMoment<true>, PlainMoment<true>>); break;
     case MomentStorage::kF32: launch(AdamWKernel<PlainMoment<false>, PlainMoment<false>>); break;
   }
+  FinishKernel<<<2, kSumInOrderThreads, 0, context_.stream>>>(partial, chunks, state);
   CudaCheck(cudaGetLastError(), "AdamW");
 }
 

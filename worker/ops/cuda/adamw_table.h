@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "worker/ops/ops.h"
+#include "worker/precision/expansion.h"
 
 namespace coat {
 
@@ -29,6 +30,16 @@ struct AdamWEntry {
   bool grad_bf16 = false;
   bool decay = true;
 };
+
+// A block's share of a tensor. Its two sums (StepState) go to scratch and are added in order, so
+// that a run repeats them.
+inline constexpr int64_t kAdamWChunkGroups = 256;
+inline constexpr int64_t kAdamWChunkElements = kAdamWChunkGroups * kExpansionGroup;
+inline constexpr int64_t kAdamWCoefficientBytes = 256;
+
+constexpr int64_t AdamWScratchBytes(int64_t chunks) {
+  return kAdamWCoefficientBytes + 2 * chunks * static_cast<int64_t>(sizeof(float));
+}
 
 // Empty tensors are left out. `chunks`: blocks of the launch.
 std::vector<AdamWEntry> MakeAdamWTable(std::span<const AdamWTensor> tensors, int64_t* chunks);

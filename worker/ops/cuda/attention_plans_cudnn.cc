@@ -1,12 +1,15 @@
 #include <cudnn_frontend.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <string>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "configs/base/error.h"
+#include "configs/base/units.h"
 #include "worker/ops/cuda/attention_plans.h"
 
 namespace coat {
@@ -17,7 +20,16 @@ namespace fe = cudnn_frontend;
 using Graph = fe::graph::Graph;
 using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, bool>;
 
-enum Uid : int64_t { kQ = 1, kK, kV, kO, kLse, kDo, kDq, kDk, kDv };
+enum Uid : int64_t { kQ = 1, kK, kV, kO, kLse, kDo, kDq, kDk, kDv, kLengthQ, kLengthKv };
+
+// Up to this version of cuDNN the frontend pads a backward whose length is no multiple of 128, and
+// takes the lengths from host memory that is gone when a recording is replayed. Such a backward
+// gets lengths of our own, at the end of the scratch.
+constexpr size_t kLastPaddingVersion = 91500;
+
+bool IsPadded(const AttentionShape& s) {
+  return s.seq % 128 != 0 && cudnnGetVersion() <= kLastPaddingVersion;
+}
 
 void CudnnCheck(cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
@@ -56,24 +68,25 @@ class CudnnPlans final : public AttentionPlans {
     Plan& plan = Find(&backward_, s, args.deterministic,
                       [&](Graph* graph) { BuildBackward(graph, s, args.deterministic); });
     if (plan.graph == nullptr) return false;
-    RefuseToRecordPadding(s);
     auto* qkv = args.qkv.as<uint16_t>();
     auto* dqkv = args.dqkv.as<uint16_t>();
     const int64_t key = s.heads * s.head_size;
     const int64_t value = (s.heads + s.kv_heads) * s.head_size;
-    Execute(plan, {{kQ, qkv},
-                   {kK, qkv + key},
-                   {kV, qkv + value},
-                   {kO, args.o.data},
-                   {kLse, args.lse.data},
-                   {kDo, args.dout.data},
-                   {kDq, dqkv},
-                   {kDk, dqkv + key},
-                   {kDv, dqkv + value}});
+    Pointers pointers{{kQ, qkv},         {kK, qkv + key},       {kV, qkv + value},
+                      {kO, args.o.data}, {kLse, args.lse.data}, {kDo, args.dout.data},
+                      {kDq, dqkv},       {kDk, dqkv + key},     {kDv, dqkv + value}};
+    if (IsPadded(s)) {
+      int32_t* lengths = Lengths(s);
+      FillInts(lengths, s.batch, static_cast<int32_t>(s.seq), context_->stream);
+      pointers[kLengthQ] = pointers[kLengthKv] = lengths;
+    }
+    Execute(plan, std::move(pointers));
     return true;
   }
 
  private:
+  using Pointers = std::unordered_map<int64_t, void*>;
+
   template <typename Build>
   Plan& Find(std::map<Key, Plan>* plans, const AttentionShape& s, bool deterministic,
              const Build& build) {
@@ -86,37 +99,33 @@ class CudnnPlans final : public AttentionPlans {
         .set_intermediate_data_type(fe::DataType_t::FLOAT)
         .set_compute_data_type(fe::DataType_t::FLOAT);
     build(graph.get());
-    if (Compile(graph.get())) plan.graph = graph;
+    if (Compile(graph.get(), EngineBytes(s))) plan.graph = graph;
     return plans->emplace(key, plan).first->second;
   }
 
   // Engines whose workspace exceeds what the memory plan gave are never taken.
-  bool Compile(Graph* graph) const {
+  bool Compile(Graph* graph, int64_t limit) const {
     if (graph->validate().is_bad()) return false;
     if (graph->build_operation_graph(handle_).is_bad()) return false;
     if (graph->create_execution_plans({fe::HeurMode_t::A}).is_bad()) return false;
-    graph->deselect_workspace_greater_than(context_->scratch_bytes);
+    graph->deselect_workspace_greater_than(limit);
     if (graph->check_support().is_bad()) return false;
     if (graph->build_plans().is_bad()) return false;
     int64_t bytes = 0;
-    return graph->get_workspace_size(bytes).is_good() && bytes <= context_->scratch_bytes;
+    return graph->get_workspace_size(bytes).is_good() && bytes <= limit;
   }
 
-  void Execute(const Plan& plan, std::unordered_map<int64_t, void*> pointers) const {
+  // What of the scratch an engine may take.
+  int64_t EngineBytes(const AttentionShape& s) const {
+    return std::max<int64_t>(0, context_->scratch_bytes / 256 * 256 - RoundUp(s.batch * 4, 256));
+  }
+  int32_t* Lengths(const AttentionShape& s) const {
+    return reinterpret_cast<int32_t*>(context_->scratch + EngineBytes(s));
+  }
+
+  void Execute(const Plan& plan, Pointers pointers) const {
     auto status = plan.graph->execute(handle_, pointers, context_->scratch);
     if (status.is_bad()) throw Error(Code::kInternal, "attention: " + status.get_message());
-  }
-
-  // Up to cuDNN 9.15 the frontend pads such a backward, and copies the lengths from host memory
-  // that is gone when a recording is replayed.
-  void RefuseToRecordPadding(const AttentionShape& s) const {
-    if (s.seq % 128 == 0) return;
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    CudaCheck(cudaStreamIsCapturing(context_->stream, &status), "cudaStreamIsCapturing");
-    if (status == cudaStreamCaptureStatusNone) return;
-    throw Error(Code::kFailedPrecondition, "attention over " + std::to_string(s.seq) +
-                                               " positions cannot be recorded; a "
-                                               "train.sequence_length of a multiple of 128 can");
   }
 
   using TensorPtr = std::shared_ptr<fe::graph::Tensor_attributes>;
@@ -135,6 +144,14 @@ class CudnnPlans final : public AttentionPlans {
         .set_uid(uid)
         .set_dim({s.batch, heads, s.seq, s.head_size})
         .set_stride({s.seq * width, s.head_size, width, 1});
+  }
+
+  static TensorPtr LengthsOf(Graph* graph, Uid uid, const AttentionShape& s) {
+    return graph->tensor(fe::graph::Tensor_attributes()
+                             .set_uid(uid)
+                             .set_dim({s.batch, 1, 1, 1})
+                             .set_stride({1, 1, 1, 1})
+                             .set_data_type(fe::DataType_t::INT32));
   }
 
   static float Scale(const AttentionShape& s) {
@@ -174,6 +191,11 @@ class CudnnPlans final : public AttentionPlans {
                        .set_causal_mask(true)
                        .set_deterministic_algorithm(deterministic)
                        .set_attn_scale(Scale(s));
+    if (IsPadded(s)) {
+      options.set_padding_mask(true)
+          .set_seq_len_q(LengthsOf(graph, kLengthQ, s))
+          .set_seq_len_kv(LengthsOf(graph, kLengthKv, s));
+    }
     auto [dq, dk, dv] = graph->sdpa_backward(q, k, v, o, grad, lse, options);
     SetRows(dq, kDq, s, s.heads, width);
     SetRows(dk, kDk, s, s.kv_heads, width);

@@ -18,6 +18,9 @@ void CublasCheck(cublasStatus_t status, const char* what);
 // Throws Error(kInternal) "operator.argument: ..." unless the view has that type.
 void Expect(const Tensor& x, DType dtype, const char* what);
 
+// Queues x[0..count) = value.
+void FillInts(int32_t* x, int64_t count, int32_t value, cudaStream_t stream);
+
 struct CudaContext {
   cudaStream_t stream = nullptr;
   int device = 0;

@@ -175,6 +175,23 @@ __device__ inline float BlockSum(float x, float* scratch) {
   return scratch[32];
 }
 
+// Sum of x[0..count), in one fixed order, by one block of kSumInOrderThreads; thread 0 has it. FP64
+// partial sums: a long row of equal values must not stall.
+constexpr int kSumInOrderThreads = 1024;
+
+__device__ inline double BlockSumInOrder(const float* x, int64_t count) {
+  __shared__ double sums[kSumInOrderThreads];
+  double sum = 0;
+#pragma unroll 8
+  for (int64_t i = threadIdx.x; i < count; i += kSumInOrderThreads) sum += x[i];
+  sums[threadIdx.x] = sum;
+  for (int half = kSumInOrderThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  return sums[0];
+}
+
 __device__ inline uint32_t BlockMax(uint32_t x, uint32_t* scratch) {
   x = WarpMax(x);
   const int warps = (blockDim.x + 31) / 32;

@@ -6,6 +6,9 @@
 namespace coat {
 namespace {
 
+constexpr int kBlocks = 512;
+constexpr int kCounters = 6;
+
 struct Counters {
   float values = 0, nonzero = 0, saturated = 0, flushed = 0, error = 0, squares = 0;
 };
@@ -28,7 +31,7 @@ __device__ inline void Count(const Group16& x, int n, float scale, Counters* c) 
 
 template <typename Value, typename F>
 __global__ void MeasureKernel(const Value* x, int64_t ld, int64_t rows, int64_t cols, int segments,
-                              const float* scale, float* counters) {
+                              const float* scale, float* partial) {
   __shared__ float scratch[33];
   Counters c;
   const int64_t width = cols / segments;
@@ -45,22 +48,29 @@ __global__ void MeasureKernel(const Value* x, int64_t ld, int64_t rows, int64_t 
         scale != nullptr ? *scale : FloatFromBf16(GroupScale(__uint_as_float(GroupMagnitude(g))));
     Count<F>(g, n, s, &c);
   }
-  const float sums[6] = {c.values, c.nonzero, c.saturated, c.flushed, c.error, c.squares};
-  for (int k = 0; k < 6; ++k) {
+  const float sums[kCounters] = {c.values, c.nonzero, c.saturated, c.flushed, c.error, c.squares};
+  for (int k = 0; k < kCounters; ++k) {
     const float sum = BlockSum(sums[k], scratch);
-    if (threadIdx.x == 0) atomicAdd(counters + k, sum);
+    if (threadIdx.x == 0) partial[k * kBlocks + blockIdx.x] = sum;
   }
+}
+
+// One block a counter, in fixed order.
+__global__ void AddPartialsKernel(const float* partial, float* counters) {
+  __shared__ float scratch[33];
+  const float sum = BlockSum(partial[blockIdx.x * kBlocks + threadIdx.x], scratch);
+  if (threadIdx.x == 0) counters[blockIdx.x] += sum;
 }
 
 }  // namespace
 
 void CudaOps::Measure(const MeasureArgs& args) {
   Expect(args.counters, DType::kF32, "Measure.counters");
+  float* partial = context_.Scratch<float>(kCounters * kBlocks, "Measure");
   const auto launch = [&]<typename Value>(const Value* x) {
     const auto run = [&](auto kernel) {
-      kernel<<<512, 256, 0, context_.stream>>>(x, args.x.ld, args.x.rows(), args.x.cols(),
-                                               args.segments, args.scale.as<float>(),
-                                               args.counters.as<float>());
+      kernel<<<kBlocks, 256, 0, context_.stream>>>(x, args.x.ld, args.x.rows(), args.x.cols(),
+                                                   args.segments, args.scale.as<float>(), partial);
     };
     args.format == DType::kE5M2 ? run(MeasureKernel<Value, E5M2>) : run(MeasureKernel<Value, E4M3>);
   };
@@ -71,6 +81,7 @@ void CudaOps::Measure(const MeasureArgs& args) {
     Expect(args.x, DType::kBF16, "Measure.x");
     launch(args.x.as<uint16_t>());
   }
+  AddPartialsKernel<<<kCounters, kBlocks, 0, context_.stream>>>(partial, args.counters.as<float>());
   CudaCheck(cudaGetLastError(), "Measure");
 }
 

@@ -9,17 +9,9 @@
 namespace coat {
 namespace {
 
-// FP64 partial sums: a long row of equal values must not stall.
 __global__ void SumKernel(const float* x, int64_t count, float* out) {
-  __shared__ double sums[1024];
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += x[i];
-  sums[threadIdx.x] = sum;
-  for (int half = blockDim.x / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
-  }
-  if (threadIdx.x == 0) *out += static_cast<float>(sums[0]);
+  const double sum = BlockSumInOrder(x, count);
+  if (threadIdx.x == 0) *out += static_cast<float>(sum);
 }
 
 __device__ inline float Square(float x) { return x * x; }
@@ -73,8 +65,8 @@ __global__ void GradNormKernel(const double* partial, const int32_t* nonfinite,
 
 void CudaOps::Sum(const SumArgs& args) {
   Expect(args.x, DType::kF32, "Sum.x");
-  SumKernel<<<1, 1024, 0, context_.stream>>>(args.x.as<float>(), args.x.numel(),
-                                             args.out.as<float>());
+  SumKernel<<<1, kSumInOrderThreads, 0, context_.stream>>>(args.x.as<float>(), args.x.numel(),
+                                                           args.out.as<float>());
   CudaCheck(cudaGetLastError(), "Sum");
 }
 
