@@ -34,18 +34,6 @@ __device__ inline float Log2Normal(float x) {  // of zero: minus infinity
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-// A result below 2^-126 becomes zero; where it is used, that result would mean the same.
-__device__ inline float Exp2Flushed(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-__device__ inline float ReciprocalFlushed(float x) {
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // Over the half of the warp that the lane is in; all lanes of the warp call.
 __device__ inline uint32_t HalfWarpMax(uint32_t x) {
   const bool upper = (threadIdx.x & 16) != 0;

@@ -20,9 +20,8 @@ struct AddNormPointers {
 };
 
 // One block a row; a thread keeps its groups in registers between the two reductions.
-template <int kPerThread>
-__global__ void AddNormKernel(AddNormPointers p, int64_t cols, int groups, bool aligned,
-                              float eps) {
+template <int kPerThread, bool kWhole>
+__global__ void AddNormKernel(AddNormPointers p, int64_t cols, int groups, float eps) {
   __shared__ float scratch[33];
   const int64_t row = blockIdx.x;
   Group16 x[kPerThread];
@@ -32,20 +31,24 @@ __global__ void AddNormKernel(AddNormPointers p, int64_t cols, int groups, bool 
     const int g = threadIdx.x + k * blockDim.x;
     if (g >= groups) break;
     const int64_t col = static_cast<int64_t>(g) * kGroup;
-    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), cols - col));
+    const int n = GroupCount<kWhole>(cols - col);
     const int64_t at = row * cols + col;
-    x[k] = LoadGroup(p.residual + at, n, aligned);
+    Packed16 packed = LoadPacked<kWhole>(p.residual + at, n);
+    x[k] = Unpack(packed);
     if (p.branch != nullptr) {
-      const Group16 b = LoadGroup(p.branch + at, n, aligned);
+      const Group16 b = LoadGroup<kWhole>(p.branch + at, n);
 #pragma unroll
-      for (int i = 0; i < kGroup; ++i) x[k].v[i] = Bf16Rounded(__fadd_rn(x[k].v[i], b.v[i]));
-      StoreGroup(x[k], p.residual_out + at, n, aligned);
+      for (int i = 0; i < kGroup; ++i) x[k].v[i] = __fadd_rn(x[k].v[i], b.v[i]);
+      packed = Pack(x[k]);
+      StorePacked<kWhole>(packed, p.residual_out + at, n);
+      x[k] = Unpack(packed);
     }
     if (p.codes != nullptr) {
-      const uint16_t scale = GroupScale(__uint_as_float(GroupMagnitude(x[k])));
+      const float magnitude = GroupMagnitude(packed);
+      const uint16_t scale = GroupScale(magnitude);
       const float s = FloatFromBf16(scale);
-      const uint4 codes = EncodeGroup<DType::kE4M3>(x[k], __frcp_rn(s));
-      StoreCodes(codes, p.codes + at, n, aligned);
+      const uint4 codes = EncodeGroup<DType::kE4M3>(x[k], __frcp_rn(s), magnitude);
+      StoreCodes<kWhole>(codes, p.codes + at, n);
       p.scales[row * groups + g] = scale;
       x[k] = DecodeGroup(codes);
 #pragma unroll
@@ -58,21 +61,21 @@ __global__ void AddNormKernel(AddNormPointers p, int64_t cols, int groups, bool 
   const float rstd = 1.0f / sqrtf(sum / static_cast<float>(cols) + eps);
   if (threadIdx.x == 0) p.rstd[row] = rstd;
   if (p.amax == nullptr) return;
-  uint32_t largest = 0;
+  float largest = 0;
 #pragma unroll
   for (int k = 0; k < kPerThread; ++k) {
     const int g = threadIdx.x + k * blockDim.x;
     if (g >= groups) break;
     const int64_t col = static_cast<int64_t>(g) * kGroup;
-    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), cols - col));
-    const Group16 gamma = LoadGroup(p.gamma + col, n, aligned);
+    const int n = GroupCount<kWhole>(cols - col);
+    const Group16 gamma = LoadGroup<kWhole>(p.gamma + col, n);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      if (i < n) largest = max(largest, MagnitudeBits(NormValue(x[k].v[i], rstd, gamma.v[i])));
+      if (i < n) largest = MaxMagnitude(largest, NormValue(x[k].v[i], rstd, gamma.v[i]));
     }
   }
-  largest = BlockMax(largest, reinterpret_cast<uint32_t*>(scratch));
-  if (threadIdx.x == 0) p.amax[row] = __uint_as_float(largest);
+  const uint32_t bits = BlockMax(__float_as_uint(largest), reinterpret_cast<uint32_t*>(scratch));
+  if (threadIdx.x == 0) p.amax[row] = __uint_as_float(bits);
 }
 
 }  // namespace
@@ -90,14 +93,11 @@ void CudaOps::AddNorm(const AddNormArgs& args) {
   Check(args.branch.empty() || !args.residual_out.empty(), "AddNorm.residual_out is missing");
   Check(shape.threads * shape.per_thread >= shape.groups, "AddNorm: rows longer than 65536");
   const auto grid = static_cast<unsigned>(rows);
-  const auto launch = [&](auto kernel) {
-    kernel<<<grid, shape.threads, 0, context_.stream>>>(p, shape.cols, shape.groups, shape.aligned,
-                                                        args.eps);
-  };
   if (rows == 0) return;
-  if (shape.per_thread == 1) launch(AddNormKernel<1>);
-  if (shape.per_thread == 2) launch(AddNormKernel<2>);
-  if (shape.per_thread == 4) launch(AddNormKernel<4>);
+  ForRowShape(shape, [&]<int kPerThread, bool kWhole>() {
+    AddNormKernel<kPerThread, kWhole>
+        <<<grid, shape.threads, 0, context_.stream>>>(p, shape.cols, shape.groups, args.eps);
+  });
   CudaCheck(cudaGetLastError(), "AddNorm");
 }
 

@@ -10,17 +10,17 @@ constexpr float kLog2E = 1.44269504f;
 
 struct Rows {
   int64_t ld, vocab;
+  int64_t whole_cols;  // of whole groups that may be read and written as vectors
   const int32_t* targets;
   const float* inverse_count;
   uint16_t* dlogits;  // or null
   int64_t ld_out;
   float* nll;
-  bool aligned;  // rows start at multiples of 16 elements
 };
 
 // e^(x - shift), 0 for -inf - -inf.
 __device__ inline float ExpShifted(float x, float shift) {
-  return x == shift ? 1.0f : Exp2Approx((x - shift) * kLog2E);
+  return x == shift ? 1.0f : Exp2Flushed((x - shift) * kLog2E);
 }
 
 __device__ inline float At(const float* x, int64_t i) { return x[i]; }
@@ -69,9 +69,12 @@ __global__ void __launch_bounds__(kThreads) CrossEntropyKernel(const Value* logi
     return;
   }
   Softmax share;
-  for (int64_t i = threadIdx.x * kGroup; i < r.vocab; i += kThreads * kGroup) {
-    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), r.vocab - i));
-    share.Add(LoadGroup(x + i, n, r.aligned), n);
+  for (int64_t i = threadIdx.x * kGroup; i < r.whole_cols; i += kThreads * kGroup) {
+    share.Add(LoadGroup<true>(x + i, kGroup), kGroup);
+  }
+  for (int64_t i = r.whole_cols + threadIdx.x * kGroup; i < r.vocab; i += kThreads * kGroup) {
+    const int n = GroupCount<false>(r.vocab - i);
+    share.Add(LoadGroup<false>(x + i, n), n);
   }
   const float largest = BlockMaxFloat(share.largest, scratch);
   const float total = BlockSum(share.sum * ExpShifted(share.largest, largest), scratch);
@@ -81,15 +84,20 @@ __global__ void __launch_bounds__(kThreads) CrossEntropyKernel(const Value* logi
   if (out == nullptr) return;
   const float factor = *r.inverse_count;
   const float inverse_total = 1.0f / total;
-  for (int64_t i = threadIdx.x * kGroup; i < r.vocab; i += kThreads * kGroup) {
-    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), r.vocab - i));
-    Group16 g = LoadGroup(x + i, n, r.aligned);
+  const auto gradient = [&](Group16 g, int64_t i) {
 #pragma unroll
     for (int k = 0; k < kGroup; ++k) {
       const float p = ExpShifted(g.v[k], largest) * inverse_total;
       g.v[k] = (p - (i + k == target ? 1.0f : 0.0f)) * factor;
     }
-    StoreGroup(g, out + i, n, r.aligned);
+    return g;
+  };
+  for (int64_t i = threadIdx.x * kGroup; i < r.whole_cols; i += kThreads * kGroup) {
+    StoreGroup<true>(gradient(LoadGroup<true>(x + i, kGroup), i), out + i, kGroup);
+  }
+  for (int64_t i = r.whole_cols + threadIdx.x * kGroup; i < r.vocab; i += kThreads * kGroup) {
+    const int n = GroupCount<false>(r.vocab - i);
+    StoreGroup<false>(gradient(LoadGroup<false>(x + i, n), i), out + i, n);
   }
   for (int64_t i = r.vocab + threadIdx.x; i < r.ld_out; i += kThreads) out[i] = 0;
 }
@@ -101,14 +109,16 @@ void CudaOps::CrossEntropy(const CrossEntropyArgs& args) {
   Expect(args.nll, DType::kF32, "CrossEntropy.nll");
   const int64_t rows = args.logits.rows();
   if (rows == 0) return;
+  const bool aligned = args.logits.ld % kGroup == 0 && args.dlogits.ld % kGroup == 0;
+  const int64_t vocab = args.logits.cols();
   const Rows r{args.logits.ld,
-               args.logits.cols(),
+               vocab,
+               aligned ? vocab / kGroup * kGroup : 0,
                args.targets.as<int32_t>(),
                args.inverse_count.as<float>(),
                args.dlogits.as<uint16_t>(),
                args.dlogits.ld,
-               args.nll.as<float>(),
-               args.logits.ld % kGroup == 0 && args.dlogits.ld % kGroup == 0};
+               args.nll.as<float>()};
   const auto launch = [&](auto* logits) {
     CrossEntropyKernel<<<static_cast<unsigned>(rows), kThreads, 0, context_.stream>>>(logits, r);
   };

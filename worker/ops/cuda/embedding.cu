@@ -7,14 +7,14 @@
 namespace coat {
 namespace {
 
-template <typename Value>
+template <bool kWhole, typename Value>
 __global__ void EmbeddingKernel(const int32_t* tokens, const Value* table, uint16_t* out,
-                                int64_t cols, bool aligned) {
+                                int64_t cols) {
   const int64_t row = blockIdx.x;
   const Value* from = table + static_cast<int64_t>(tokens[row]) * cols;
   for (int64_t col = threadIdx.x * kGroup; col < cols; col += blockDim.x * kGroup) {
-    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), cols - col));
-    StoreGroup(LoadGroup(from + col, n, aligned), out + row * cols + col, n, aligned);
+    const int n = GroupCount<kWhole>(cols - col);
+    StoreGroup<kWhole>(LoadGroup<kWhole>(from + col, n), out + row * cols + col, n);
   }
 }
 
@@ -96,9 +96,11 @@ void CudaOps::Embedding(const EmbeddingArgs& args) {
   const int64_t rows = args.out.rows();
   const int64_t cols = args.out.cols();
   if (rows == 0) return;
-  const auto launch = [&](auto* table) {
-    EmbeddingKernel<<<static_cast<unsigned>(rows), 128, 0, context_.stream>>>(
-        args.tokens.as<int32_t>(), table, args.out.as<uint16_t>(), cols, cols % kGroup == 0);
+  const auto launch = [&]<typename Value>(const Value* table) {
+    const auto kernel =
+        cols % kGroup == 0 ? EmbeddingKernel<true, Value> : EmbeddingKernel<false, Value>;
+    kernel<<<static_cast<unsigned>(rows), 128, 0, context_.stream>>>(
+        args.tokens.as<int32_t>(), table, args.out.as<uint16_t>(), cols);
   };
   if (args.table.dtype == DType::kF32) {
     launch(args.table.as<float>());

@@ -29,7 +29,7 @@ __device__ inline void Count(const Group16& x, int n, float scale, Counters* c) 
   }
 }
 
-template <typename Value, typename F>
+template <bool kWhole, typename Value, typename F>
 __global__ void MeasureKernel(const Value* x, int64_t ld, int64_t rows, int64_t cols, int segments,
                               const float* scale, float* partial) {
   __shared__ float scratch[33];
@@ -42,10 +42,9 @@ __global__ void MeasureKernel(const Value* x, int64_t ld, int64_t rows, int64_t 
     const int64_t row = i / (segments * groups);
     const int64_t segment = i / groups % segments;
     const int64_t col = i % groups * kGroup;
-    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), width - col));
-    const Group16 g = LoadGroup(x + row * ld + segment * width + col, n, false);
-    const float s =
-        scale != nullptr ? *scale : FloatFromBf16(GroupScale(__uint_as_float(GroupMagnitude(g))));
+    const int n = GroupCount<kWhole>(width - col);
+    const Group16 g = LoadGroup<kWhole>(x + row * ld + segment * width + col, n);
+    const float s = scale != nullptr ? *scale : FloatFromBf16(GroupScale(GroupMagnitude(g)));
     Count<F>(g, n, s, &c);
   }
   const float sums[kCounters] = {c.values, c.nonzero, c.saturated, c.flushed, c.error, c.squares};
@@ -72,7 +71,12 @@ void CudaOps::Measure(const MeasureArgs& args) {
       kernel<<<kBlocks, 256, 0, context_.stream>>>(x, args.x.ld, args.x.rows(), args.x.cols(),
                                                    args.segments, args.scale.as<float>(), partial);
     };
-    args.format == DType::kE5M2 ? run(MeasureKernel<Value, E5M2>) : run(MeasureKernel<Value, E4M3>);
+    const bool whole = args.x.ld % kGroup == 0 && args.x.cols() / args.segments % kGroup == 0;
+    if (args.format == DType::kE5M2) {
+      run(whole ? MeasureKernel<true, Value, E5M2> : MeasureKernel<false, Value, E5M2>);
+    } else {
+      run(whole ? MeasureKernel<true, Value, E4M3> : MeasureKernel<false, Value, E4M3>);
+    }
   };
   if (args.x.numel() == 0) return;
   if (args.x.dtype == DType::kF32) {

@@ -13,7 +13,7 @@ struct RowShape {
   int groups = 0;
   int threads = 0;
   int per_thread = 0;  // 1, 2 or 4
-  bool aligned = false;
+  bool whole = false;  // made of whole groups
 };
 
 inline RowShape MakeRowShape(int64_t cols) {
@@ -23,8 +23,25 @@ inline RowShape MakeRowShape(int64_t cols) {
   shape.per_thread = shape.groups <= 512 ? 1 : (shape.groups <= 1024 ? 2 : 4);
   const int threads = (shape.groups + shape.per_thread - 1) / shape.per_thread;
   shape.threads = std::min(1024, (threads + 31) / 32 * 32);
-  shape.aligned = cols % kGroup == 0;
+  shape.whole = cols % kGroup == 0;
   return shape;
+}
+
+// Calls launch.operator()<per_thread, whole>().
+template <typename Launch>
+void ForRowShape(const RowShape& shape, const Launch& launch) {
+  const auto with_whole = [&]<int kPerThread>() {
+    if (shape.whole) {
+      launch.template operator()<kPerThread, true>();
+    } else {
+      launch.template operator()<kPerThread, false>();
+    }
+  };
+  switch (shape.per_thread) {
+    case 1: return with_whole.template operator()<1>();
+    case 2: return with_whole.template operator()<2>();
+    default: return with_whole.template operator()<4>();
+  }
 }
 
 }  // namespace coat

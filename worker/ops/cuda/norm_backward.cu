@@ -17,31 +17,59 @@ struct NormBackwardPointers {
   float* partial;  // (blocks, cols): gain gradients of each block's rows
 };
 
+// What the warps of a block tell each other of a row. Rows take turns with two of these, so that
+// one barrier a row is enough: what is written for a row is read before the barrier of the next
+// one.
+struct RowSums {
+  float dot[32];
+  uint32_t largest[32];
+};
+
+__device__ inline float SumOverWarps(const float* x) {
+  float sum = 0;
+  for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) sum += x[w];
+  return sum;
+}
+
+__device__ inline void StoreLargest(const RowSums& sums, float* amax) {
+  if (threadIdx.x != 0) return;
+  uint32_t largest = 0;
+  for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w)
+    largest = max(largest, sums.largest[w]);
+  *amax = __uint_as_float(largest);
+}
+
 // Blocks take rows in turn; a thread owns its columns of the gain gradient for all of them.
-template <int kPerThread>
-__global__ void NormBackwardKernel(NormBackwardPointers p, int64_t rows, int64_t cols, int groups,
-                                   bool aligned) {
-  __shared__ float scratch[33];
+template <int kPerThread, bool kWhole>
+__global__ void NormBackwardKernel(NormBackwardPointers p, int64_t rows, int64_t cols, int groups) {
+  __shared__ RowSums shared[2];
+  const int warp = threadIdx.x / 32;
   Group16 dgamma[kPerThread];
 #pragma unroll
   for (int k = 0; k < kPerThread; ++k) {
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) dgamma[k].v[i] = 0;
   }
+  int turn = 0;
+  int64_t previous = -1;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const float rstd = p.rstd[row];
     Group16 xhat[kPerThread];
     Group16 weighted[kPerThread];  // dy gamma
+    Packed16 residual[kPerThread];
     float dot = 0;
 #pragma unroll
     for (int k = 0; k < kPerThread; ++k) {
       const int g = threadIdx.x + k * blockDim.x;
       if (g >= groups) break;
       const int64_t col = static_cast<int64_t>(g) * kGroup;
-      const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), cols - col));
-      xhat[k] = p.x.Load(row, col, g, n);
-      weighted[k] = LoadGroup(p.dy + row * cols + col, n, aligned);
-      const Group16 gamma = LoadGroup(p.gamma + col, n, aligned);
+      const int n = GroupCount<kWhole>(cols - col);
+      xhat[k] = p.x.Load<kWhole>(row, col, g, n);
+      weighted[k] = LoadGroup<kWhole>(p.dy + row * cols + col, n);
+      if (p.dresidual != nullptr) {
+        residual[k] = LoadPacked<kWhole>(p.dresidual + row * cols + col, n);
+      }
+      const Group16 gamma = LoadGroup<kWhole>(p.gamma + col, n);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) {
         xhat[k].v[i] *= rstd;
@@ -50,35 +78,38 @@ __global__ void NormBackwardKernel(NormBackwardPointers p, int64_t rows, int64_t
         dot += weighted[k].v[i] * xhat[k].v[i];
       }
     }
-    const float mean = BlockSum(dot, scratch) / static_cast<float>(cols);
-    uint32_t largest = 0;
+    dot = WarpSum(dot);
+    if (threadIdx.x % 32 == 0) shared[turn].dot[warp] = dot;
+    __syncthreads();
+    const float mean = SumOverWarps(shared[turn].dot) / static_cast<float>(cols);
+    if (previous >= 0 && p.amax != nullptr) StoreLargest(shared[1 - turn], p.amax + previous);
+    float largest = 0;
 #pragma unroll
     for (int k = 0; k < kPerThread; ++k) {
       const int g = threadIdx.x + k * blockDim.x;
       if (g >= groups) break;
       const int64_t col = static_cast<int64_t>(g) * kGroup;
-      const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), cols - col));
       Group16 dx;
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) {
         dx.v[i] = rstd * (weighted[k].v[i] - xhat[k].v[i] * mean);
       }
       if (p.dresidual != nullptr) {
-        const Group16 r = LoadGroup(p.dresidual + row * cols + col, n, aligned);
+        const Group16 r = Unpack(residual[k]);
 #pragma unroll
         for (int i = 0; i < kGroup; ++i) dx.v[i] += r.v[i];
       }
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        dx.v[i] = Bf16Rounded(dx.v[i]);
-        if (i < n) largest = max(largest, MagnitudeBits(dx.v[i]));
-      }
-      StoreGroup(dx, p.out + row * cols + col, n, aligned);
+      const Packed16 packed = Pack(dx);
+      StorePacked<kWhole>(packed, p.out + row * cols + col, GroupCount<kWhole>(cols - col));
+      largest = MaxMagnitude(largest, GroupMagnitude(packed));
     }
-    if (p.amax == nullptr) continue;
-    largest = BlockMax(largest, reinterpret_cast<uint32_t*>(scratch));
-    if (threadIdx.x == 0) p.amax[row] = __uint_as_float(largest);
+    const uint32_t bits = __reduce_max_sync(0xffffffffu, __float_as_uint(largest));
+    if (threadIdx.x % 32 == 0) shared[turn].largest[warp] = bits;
+    previous = row;
+    turn = 1 - turn;
   }
+  __syncthreads();
+  if (previous >= 0 && p.amax != nullptr) StoreLargest(shared[1 - turn], p.amax + previous);
 #pragma unroll
   for (int k = 0; k < kPerThread; ++k) {
     const int g = threadIdx.x + k * blockDim.x;
@@ -115,20 +146,22 @@ void CudaOps::NormBackward(const NormBackwardArgs& args) {
   const int64_t cols = args.dy.cols();
   if (rows == 0) return;
   const RowShape shape = MakeRowShape(cols);
-  const int64_t blocks = std::min<int64_t>(rows, NormBackwardBlocks(cols));
-  const NormBackwardPointers p{
-      args.dy.as<uint16_t>(),        MakeActivation(args.x),
-      args.rstd.as<float>(),         args.gamma.as<float>(),
-      args.dresidual.as<uint16_t>(), args.dresidual_out.as<uint16_t>(),
-      args.amax.as<float>(),         context_.Scratch<float>(blocks * cols, "NormBackward")};
   Check(shape.threads * shape.per_thread >= shape.groups, "NormBackward: rows longer than 65536");
-  const auto launch = [&](auto kernel) {
-    kernel<<<static_cast<unsigned>(blocks), shape.threads, 0, context_.stream>>>(
-        p, rows, cols, shape.groups, shape.aligned);
-  };
-  if (shape.per_thread == 1) launch(NormBackwardKernel<1>);
-  if (shape.per_thread == 2) launch(NormBackwardKernel<2>);
-  if (shape.per_thread == 4) launch(NormBackwardKernel<4>);
+  NormBackwardPointers p{args.dy.as<uint16_t>(),        MakeActivation(args.x),
+                         args.rstd.as<float>(),         args.gamma.as<float>(),
+                         args.dresidual.as<uint16_t>(), args.dresidual_out.as<uint16_t>(),
+                         args.amax.as<float>(),         nullptr};
+  int64_t blocks = std::min<int64_t>(rows, NormBackwardBlocks(cols));
+  ForRowShape(shape, [&]<int kPerThread, bool kWhole>() {
+    const auto kernel = NormBackwardKernel<kPerThread, kWhole>;
+    int resident = 0;  // blocks that wait for others would work alone at the end
+    CudaCheck(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, shape.threads, 0),
+              "NormBackward");
+    blocks = std::min<int64_t>(blocks, static_cast<int64_t>(resident) * context_.multiprocessors);
+    p.partial = context_.Scratch<float>(blocks * cols, "NormBackward");
+    kernel<<<static_cast<unsigned>(blocks), shape.threads, 0, context_.stream>>>(p, rows, cols,
+                                                                                 shape.groups);
+  });
   GainGradientKernel<<<static_cast<unsigned>((cols + 31) / 32), dim3(32, 32), 0, context_.stream>>>(
       p.partial, static_cast<int>(blocks), cols, args.dgamma.as<float>());
   CudaCheck(cudaGetLastError(), "NormBackward");

@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "configs/base/error.h"
 #include "worker/ops/cuda/cuda_ops.h"
 #include "worker/ops/cuda/quantize_tile.cuh"
@@ -12,31 +14,49 @@ struct TensorSource {
   const Value* x;
   const float* scale;
   int64_t ld;
-  bool aligned;
+  float inverse = 0;
+  template <bool kWhole>
+  __device__ void Prepare(int64_t, int) {
+    inverse = __frcp_rn(*scale);
+  }
+  template <bool kWhole>
   __device__ uint4 Codes(int64_t row, int64_t col, int n) const {
-    return EncodeGroup<kFormat>(LoadGroup(x + row * ld + col, n, aligned), __frcp_rn(*scale));
+    if constexpr (std::is_same_v<Value, uint16_t>) {
+      const Packed16 packed = LoadPacked<kWhole>(x + row * ld + col, n);
+      return EncodeGroup<kFormat>(Unpack(packed), inverse, GroupMagnitude(packed));
+    } else {
+      return EncodeGroup<kFormat>(LoadGroup<kWhole>(x + row * ld + col, n), inverse);
+    }
   }
 };
 
 struct CodeSource {
   const uint8_t* x;
   int64_t ld;
+  template <bool kWhole>
+  __device__ void Prepare(int64_t, int) {}
+  template <bool kWhole>
   __device__ uint4 Codes(int64_t row, int64_t col, int n) const {
-    return LoadCodes(x + row * ld + col, n, ld % kGroup == 0);
+    return LoadCodes<kWhole>(x + row * ld + col, n);
   }
 };
 
-template <typename Value>
-__global__ void AmaxKernel(const Value* x, int64_t ld, int64_t cols, bool aligned, float* amax) {
+template <bool kWhole, typename Value>
+__global__ void AmaxKernel(const Value* x, int64_t ld, int64_t cols, float* amax) {
   __shared__ uint32_t scratch[33];
   const int64_t row = blockIdx.x;
-  uint32_t largest = 0;
+  float largest = 0;
   for (int64_t col = threadIdx.x * kGroup; col < cols; col += blockDim.x * kGroup) {
-    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), cols - col));
-    largest = max(largest, GroupMagnitude(LoadGroup(x + row * ld + col, n, aligned)));
+    const int n = GroupCount<kWhole>(cols - col);
+    const Value* at = x + row * ld + col;
+    if constexpr (std::is_same_v<Value, uint16_t>) {
+      largest = MaxMagnitude(largest, GroupMagnitude(LoadPacked<kWhole>(at, n)));
+    } else {
+      largest = MaxMagnitude(largest, GroupMagnitude(LoadGroup<kWhole>(at, n)));
+    }
   }
-  largest = BlockMax(largest, scratch);
-  if (threadIdx.x == 0) amax[row] = __uint_as_float(largest);
+  const uint32_t bits = BlockMax(__float_as_uint(largest), scratch);
+  if (threadIdx.x == 0) amax[row] = __uint_as_float(bits);
 }
 
 __global__ void AmaxToScaleKernel(const float* amax, int64_t count, DType format, float* scale,
@@ -71,12 +91,13 @@ void CudaOps::Amax(const AmaxArgs& args) {
   const int64_t rows = args.x.rows();
   const int64_t cols = args.x.cols();
   if (rows == 0) return;
-  const bool aligned = args.x.ld % kGroup == 0;
+  const bool whole = args.x.ld % kGroup == 0 && cols % kGroup == 0;
   const int64_t groups = (cols + kGroup - 1) / kGroup;
   const int threads = static_cast<int>(std::min<int64_t>(512, (groups + 31) / 32 * 32));
-  const auto launch = [&](auto* x) {
-    AmaxKernel<<<static_cast<unsigned>(rows), threads, 0, context_.stream>>>(
-        x, args.x.ld, cols, aligned, args.amax.as<float>());
+  const auto launch = [&]<typename Value>(const Value* x) {
+    const auto kernel = whole ? AmaxKernel<true, Value> : AmaxKernel<false, Value>;
+    kernel<<<static_cast<unsigned>(rows), threads, 0, context_.stream>>>(x, args.x.ld, cols,
+                                                                         args.amax.as<float>());
   };
   if (args.x.dtype == DType::kF32) {
     launch(args.x.as<float>());
@@ -99,15 +120,15 @@ void CudaOps::Quantize(const QuantizeArgs& args) {
   const int64_t rows = args.x.rows();
   const int64_t cols = args.x.cols();
   const TileOutputs o = MakeTileOutputs(args.codes, args.codes_transposed, rows, cols);
-  const bool aligned = args.x.ld % kGroup == 0;
+  const bool whole = args.x.ld % kGroup == 0 && cols % kGroup == 0;
   const DType format = args.codes.empty() ? args.codes_transposed.dtype : args.codes.dtype;
   const auto launch = [&]<typename Value>(const Value* x) {
     if (format == DType::kE5M2) {
-      const TensorSource<Value, DType::kE5M2> source{x, args.scale.as<float>(), args.x.ld, aligned};
-      LaunchQuantizeTile(source, o, context_.stream);
+      const TensorSource<Value, DType::kE5M2> source{x, args.scale.as<float>(), args.x.ld};
+      LaunchQuantizeTile(source, whole, o, context_.stream);
     } else {
-      const TensorSource<Value, DType::kE4M3> source{x, args.scale.as<float>(), args.x.ld, aligned};
-      LaunchQuantizeTile(source, o, context_.stream);
+      const TensorSource<Value, DType::kE4M3> source{x, args.scale.as<float>(), args.x.ld};
+      LaunchQuantizeTile(source, whole, o, context_.stream);
     }
   };
   if (args.x.dtype == DType::kF32) {
@@ -121,7 +142,8 @@ void CudaOps::Quantize(const QuantizeArgs& args) {
 
 void CudaOps::Transpose(const TransposeArgs& args) {
   const TileOutputs o = MakeTileOutputs(Tensor(), args.out, args.x.rows(), args.x.cols());
-  LaunchQuantizeTile(CodeSource{args.x.as<uint8_t>(), args.x.ld}, o, context_.stream);
+  const bool whole = args.x.ld % kGroup == 0 && args.x.cols() % kGroup == 0;
+  LaunchQuantizeTile(CodeSource{args.x.as<uint8_t>(), args.x.ld}, whole, o, context_.stream);
   CudaCheck(cudaGetLastError(), "Transpose");
 }
 

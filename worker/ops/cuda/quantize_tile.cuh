@@ -1,5 +1,6 @@
-// One kernel shape for everything that writes FP8 operands of a GEMM: 16 codes a thread, written
-// along the row, along the column (transposed through shared memory), or both.
+// One kernel shape for everything that writes FP8 operands of a GEMM: a block makes the codes of
+// 128 x 128 elements and writes them along the row, along the column (transposed through shared
+// memory), or both.
 #pragma once
 
 #include "configs/base/error.h"
@@ -9,9 +10,10 @@
 namespace coat {
 
 inline constexpr int kTileRows = 128;
-inline constexpr int kTileCols = 64;
+inline constexpr int kTileGroups = 8;  // of a row of the tile
+inline constexpr int kTileCols = kTileGroups * kGroup;
 inline constexpr int kTileThreads = 256;
-inline constexpr int kTileStride = kTileRows + 4;  // bytes; spreads columns over the banks
+inline constexpr int kTilePassRows = kTileThreads / kTileGroups;
 
 struct TileOutputs {
   uint8_t* out = nullptr;  // (rows, cols), ld
@@ -22,48 +24,78 @@ struct TileOutputs {
   int64_t padded_rows = 0, padded_cols = 0;  // written with zeros beyond rows and cols
 };
 
-// Source: `uint4 Codes(row, col, n)`, n valid elements (1..16); called for row < rows only.
-template <typename Source>
+// Where a tile keeps a group: moved by the chunk of 16 rows that it is in, so that the words of one
+// column quad over all chunks lie in different banks.
+__device__ inline int TilePlace(int row, int group) {
+  return row * kTileGroups + (group ^ (row / kGroup));
+}
+
+// Bytes k of four words, for k = 0 to 3.
+__device__ inline void TransposeFour(const uint32_t* rows, uint32_t* columns) {
+  const uint32_t a = __byte_perm(rows[0], rows[1], 0x5140);
+  const uint32_t b = __byte_perm(rows[0], rows[1], 0x7362);
+  const uint32_t c = __byte_perm(rows[2], rows[3], 0x5140);
+  const uint32_t d = __byte_perm(rows[2], rows[3], 0x7362);
+  columns[0] = __byte_perm(a, c, 0x5410);
+  columns[1] = __byte_perm(a, c, 0x7632);
+  columns[2] = __byte_perm(b, d, 0x5410);
+  columns[3] = __byte_perm(b, d, 0x7632);
+}
+
+// A thread reads four columns of 16 rows and writes 16 bytes to each of four output rows.
+__device__ inline void StoreTransposedTile(const uint4* tile, const TileOutputs& o, int64_t row0,
+                                           int64_t col0) {
+  const int chunk = threadIdx.x % 8;
+  const int quad = threadIdx.x / 8;
+  const int64_t row = row0 + chunk * kGroup;
+  if (row >= o.padded_rows) return;
+  uint32_t columns[4][4];  // of each column, four rows a word
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    uint32_t words[4], four[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+      const int place = TilePlace(chunk * kGroup + 4 * i + j, quad / 4);
+      words[j] = reinterpret_cast<const uint32_t*>(tile + place)[quad % 4];
+    }
+    TransposeFour(words, four);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) columns[k][i] = four[k];
+  }
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const int64_t col = col0 + quad * 4 + k;
+    if (col >= o.padded_cols) break;
+    *reinterpret_cast<uint4*>(o.transposed + col * o.ld_transposed + row) =
+        make_uint4(columns[k][0], columns[k][1], columns[k][2], columns[k][3]);
+  }
+}
+
+// Source: `Prepare<kWhole>(col, n)` once a thread, then `uint4 Codes<kWhole>(row, col, n)` of rows
+// below `rows`; n valid elements (1 to 16).
+template <bool kWhole, typename Source>
 __global__ void __launch_bounds__(kTileThreads) QuantizeTileKernel(Source source, TileOutputs o) {
-  __shared__ __align__(16) uint8_t tile[kTileCols * kTileStride];
+  __shared__ uint4 tile[kTileRows * kTileGroups];
   const int64_t row0 = static_cast<int64_t>(blockIdx.y) * kTileRows;
   const int64_t col0 = static_cast<int64_t>(blockIdx.x) * kTileCols;
-  const int local_col = (threadIdx.x % 4) * kGroup;
+  const int group = threadIdx.x % kTileGroups;
+  const int64_t col = col0 + group * kGroup;
+  const int n = GroupCount<kWhole>(o.cols - col);
+  if (col < o.cols) source.template Prepare<kWhole>(col, n);
 #pragma unroll
-  for (int pass = 0; pass < 2; ++pass) {
-    const int local_row = threadIdx.x / 4 + pass * 64;
+  for (int pass = 0; pass < kTileRows / kTilePassRows; ++pass) {
+    const int local_row = threadIdx.x / kTileGroups + pass * kTilePassRows;
     const int64_t row = row0 + local_row;
-    const int64_t col = col0 + local_col;
     uint4 codes = make_uint4(0, 0, 0, 0);
-    if (row < o.rows && col < o.cols) {
-      const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), o.cols - col));
-      codes = source.Codes(row, col, n);
-    }
+    if (row < o.rows && col < o.cols) codes = source.template Codes<kWhole>(row, col, n);
     if (o.out != nullptr && row < o.padded_rows && col < o.padded_cols) {
       *reinterpret_cast<uint4*>(o.out + row * o.ld + col) = codes;
     }
-    if (o.transposed != nullptr) {
-      const uint32_t w[4] = {codes.x, codes.y, codes.z, codes.w};
-#pragma unroll
-      for (int i = 0; i < kGroup; ++i) {
-        tile[(local_col + i) * kTileStride + local_row] =
-            static_cast<uint8_t>(w[i / 4] >> (8 * (i % 4)));
-      }
-    }
+    if (o.transposed != nullptr) tile[TilePlace(local_row, group)] = codes;
   }
   if (o.transposed == nullptr) return;
   __syncthreads();
-#pragma unroll
-  for (int pass = 0; pass < 2; ++pass) {
-    const int local = threadIdx.x / 8 + pass * 32;
-    const int chunk = (threadIdx.x % 8) * kGroup;
-    const int64_t col = col0 + local;
-    const int64_t row = row0 + chunk;
-    if (col >= o.padded_cols || row >= o.padded_rows) continue;
-    const auto* words = reinterpret_cast<const uint32_t*>(tile + local * kTileStride + chunk);
-    *reinterpret_cast<uint4*>(o.transposed + col * o.ld_transposed + row) =
-        make_uint4(words[0], words[1], words[2], words[3]);
-  }
+  StoreTransposedTile(tile, o, row0, col0);
 }
 
 // Describes the outputs of a (rows, cols) source; either view may be empty.
@@ -84,12 +116,18 @@ inline TileOutputs MakeTileOutputs(const Tensor& out, const Tensor& transposed, 
   return o;
 }
 
+// `whole`: the source's rows are made of whole groups at multiples of 16 elements.
 template <typename Source>
-void LaunchQuantizeTile(const Source& source, const TileOutputs& o, cudaStream_t stream) {
+void LaunchQuantizeTile(const Source& source, bool whole, const TileOutputs& o,
+                        cudaStream_t stream) {
   if (o.rows == 0 || o.cols == 0) return;
   const dim3 grid(static_cast<unsigned>(CeilDiv(o.cols, kTileCols)),
                   static_cast<unsigned>(CeilDiv(o.rows, kTileRows)));
-  QuantizeTileKernel<<<grid, kTileThreads, 0, stream>>>(source, o);
+  if (whole) {
+    QuantizeTileKernel<true><<<grid, kTileThreads, 0, stream>>>(source, o);
+  } else {
+    QuantizeTileKernel<false><<<grid, kTileThreads, 0, stream>>>(source, o);
+  }
 }
 
 }  // namespace coat

@@ -13,17 +13,15 @@ struct GateUp {
   DeviceActivation x;
   int64_t width = 0;   // f
   int64_t groups = 0;  // of one half
-  bool aligned = false;
+  bool whole = false;  // both halves are made of whole groups
 
+  template <bool kWhole>
   __device__ Group16 Gate(int64_t row, int64_t col, int n) const {
-    DeviceActivation half = x;
-    half.aligned = aligned;
-    return half.Load(row, col, col / kGroup, n);
+    return x.Load<kWhole>(row, col, col / kGroup, n);
   }
+  template <bool kWhole>
   __device__ Group16 Up(int64_t row, int64_t col, int n) const {
-    DeviceActivation half = x;
-    half.aligned = aligned;
-    return half.Load(row, width + col, groups + col / kGroup, n);
+    return x.Load<kWhole>(row, width + col, groups + col / kGroup, n);
   }
 };
 
@@ -32,33 +30,45 @@ GateUp MakeGateUp(const Activation& x) {
   view.x = MakeActivation(x);
   view.width = view.x.cols / 2;
   view.groups = CeilDiv(view.width, kGroup);
-  view.aligned = view.width % kGroup == 0;
+  view.whole = view.width % kGroup == 0;
   return view;
 }
 
 struct ProductSource {
   GateUp x;
   const float* scale;
+  float inverse = 0;
+
+  template <bool kWhole>
+  __device__ void Prepare(int64_t, int) {
+    inverse = __frcp_rn(*scale);
+  }
+  template <bool kWhole>
   __device__ Group16 Values(int64_t row, int64_t col, int n) const {
-    Group16 gate = x.Gate(row, col, n);
-    const Group16 up = x.Up(row, col, n);
+    Group16 gate = x.Gate<kWhole>(row, col, n);
+    const Group16 up = x.Up<kWhole>(row, col, n);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
       gate.v[i] = i < n ? SwigluApprox(gate.v[i], up.v[i]) : 0.0f;
     }
     return gate;
   }
+  template <bool kWhole>
   __device__ uint4 Codes(int64_t row, int64_t col, int n) const {
-    return EncodeGroup<DType::kE4M3>(Values(row, col, n), __frcp_rn(*scale));
+    return EncodeGroup<DType::kE4M3>(Values<kWhole>(row, col, n), inverse);
   }
 };
 
-__device__ inline Group16 QuantizeHalf(const Group16& x, uint8_t* codes, uint16_t* scale, int n,
-                                       bool aligned) {
-  const uint16_t bits = GroupScale(__uint_as_float(GroupMagnitude(x)));
+// Quantizes n values at `from`; what they decode to.
+template <bool kWhole>
+__device__ inline Group16 QuantizeHalf(const uint16_t* from, uint8_t* codes, uint16_t* scale,
+                                       int n) {
+  const Packed16 x = LoadPacked<kWhole>(from, n);
+  const float magnitude = GroupMagnitude(x);
+  const uint16_t bits = GroupScale(magnitude);
   const float s = FloatFromBf16(bits);
-  const uint4 c = EncodeGroup<DType::kE4M3>(x, __frcp_rn(s));
-  StoreCodes(c, codes, n, aligned);
+  const uint4 c = EncodeGroup<DType::kE4M3>(Unpack(x), __frcp_rn(s), magnitude);
+  StoreCodes<kWhole>(c, codes, n);
   *scale = bits;
   Group16 decoded = DecodeGroup(c);
 #pragma unroll
@@ -66,64 +76,74 @@ __device__ inline Group16 QuantizeHalf(const Group16& x, uint8_t* codes, uint16_
   return decoded;
 }
 
-__global__ void GateUpKernel(GateUp x, uint8_t* codes, uint16_t* scales, float* amax) {
+// All threads of the block call.
+__device__ inline void StoreRowAmax(float largest, float* amax) {
   __shared__ uint32_t scratch[33];
+  const uint32_t bits = BlockMax(__float_as_uint(largest), scratch);
+  if (threadIdx.x == 0) amax[blockIdx.x] = __uint_as_float(bits);
+}
+
+// `x` is BF16.
+template <bool kWhole>
+__global__ void GateUpKernel(GateUp x, uint8_t* codes, uint16_t* scales, float* amax) {
   const int64_t row = blockIdx.x;
-  uint32_t largest = 0;
+  float largest = 0;
   for (int64_t g = threadIdx.x; g < x.groups; g += blockDim.x) {
     const int64_t col = g * kGroup;
-    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), x.width - col));
-    Group16 gate = x.Gate(row, col, n);
-    Group16 up = x.Up(row, col, n);
+    const int n = GroupCount<kWhole>(x.width - col);
+    Group16 gate, up;
     if (codes != nullptr) {
+      const uint16_t* from = x.x.bf16 + row * 2 * x.width + col;
       uint8_t* at = codes + row * 2 * x.width + col;
       uint16_t* scale = scales + row * 2 * x.groups + g;
-      gate = QuantizeHalf(gate, at, scale, n, x.aligned);
-      up = QuantizeHalf(up, at + x.width, scale + x.groups, n, x.aligned);
+      gate = QuantizeHalf<kWhole>(from, at, scale, n);
+      up = QuantizeHalf<kWhole>(from + x.width, at + x.width, scale + x.groups, n);
+    } else {
+      gate = x.Gate<kWhole>(row, col, n);
+      up = x.Up<kWhole>(row, col, n);
     }
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
-      if (i < n) largest = max(largest, MagnitudeBits(SwigluApprox(gate.v[i], up.v[i])));
+      if (i < n) largest = MaxMagnitude(largest, SwigluApprox(gate.v[i], up.v[i]));
     }
   }
-  if (amax == nullptr) return;
-  largest = BlockMax(largest, scratch);
-  if (threadIdx.x == 0) amax[row] = __uint_as_float(largest);
+  if (amax != nullptr) StoreRowAmax(largest, amax);
 }
 
+template <bool kWhole>
 __global__ void ProductToBf16Kernel(ProductSource source, uint16_t* out) {
   const int64_t row = blockIdx.x;
   for (int64_t g = threadIdx.x; g < source.x.groups; g += blockDim.x) {
     const int64_t col = g * kGroup;
-    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), source.x.width - col));
-    StoreGroup(source.Values(row, col, n), out + row * source.x.width + col, n, source.x.aligned);
+    const int n = GroupCount<kWhole>(source.x.width - col);
+    StoreGroup<kWhole>(source.Values<kWhole>(row, col, n), out + row * source.x.width + col, n);
   }
 }
 
+template <bool kWhole>
 __global__ void SwigluBackwardKernel(GateUp x, const uint16_t* dy, uint16_t* out, float* amax) {
-  __shared__ uint32_t scratch[33];
   const int64_t row = blockIdx.x;
-  uint32_t largest = 0;
+  float largest = 0;
   for (int64_t g = threadIdx.x; g < x.groups; g += blockDim.x) {
     const int64_t col = g * kGroup;
-    const int n = static_cast<int>(min(static_cast<int64_t>(kGroup), x.width - col));
-    Group16 gate = x.Gate(row, col, n);
-    Group16 up = x.Up(row, col, n);
-    const Group16 grad = LoadGroup(dy + row * x.width + col, n, x.aligned);
+    const int n = GroupCount<kWhole>(x.width - col);
+    Group16 gate = x.Gate<kWhole>(row, col, n);
+    Group16 up = x.Up<kWhole>(row, col, n);
+    const Group16 grad = LoadGroup<kWhole>(dy + row * x.width + col, n);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) {
       const SwigluGradient d = SwigluBackwardApprox(gate.v[i], up.v[i], grad.v[i]);
-      gate.v[i] = Bf16Rounded(d.gate);
-      up.v[i] = Bf16Rounded(d.up);
+      gate.v[i] = d.gate;
+      up.v[i] = d.up;
     }
     uint16_t* at = out + row * 2 * x.width + col;
-    StoreGroup(gate, at, n, x.aligned);
-    StoreGroup(up, at + x.width, n, x.aligned);
-    largest = max(largest, max(GroupMagnitude(gate), GroupMagnitude(up)));
+    const Packed16 dgate = Pack(gate);
+    const Packed16 dup = Pack(up);
+    StorePacked<kWhole>(dgate, at, n);
+    StorePacked<kWhole>(dup, at + x.width, n);
+    largest = MaxMagnitude(MaxMagnitude(largest, GroupMagnitude(dgate)), GroupMagnitude(dup));
   }
-  if (amax == nullptr) return;
-  largest = BlockMax(largest, scratch);
-  if (threadIdx.x == 0) amax[row] = __uint_as_float(largest);
+  if (amax != nullptr) StoreRowAmax(largest, amax);
 }
 
 int RowThreads(int64_t groups) {
@@ -137,7 +157,8 @@ void CudaOps::GateUpQuantize(const GateUpQuantizeArgs& args) {
   const GateUp x = MakeGateUp({args.gate_up, {}});
   const int64_t rows = args.gate_up.rows();
   if (rows == 0) return;
-  GateUpKernel<<<static_cast<unsigned>(rows), RowThreads(x.groups), 0, context_.stream>>>(
+  const auto kernel = x.whole ? GateUpKernel<true> : GateUpKernel<false>;
+  kernel<<<static_cast<unsigned>(rows), RowThreads(x.groups), 0, context_.stream>>>(
       x, args.q8.codes.as<uint8_t>(), args.q8.scales.as<uint16_t>(), args.amax.as<float>());
   CudaCheck(cudaGetLastError(), "GateUpQuantize");
 }
@@ -147,10 +168,12 @@ void CudaOps::Swiglu(const SwigluArgs& args) {
   const int64_t rows = ActivationRows(args.gate_up);
   if (rows == 0) return;
   if (!args.out.empty() && args.out.dtype == DType::kBF16) {
-    ProductToBf16Kernel<<<static_cast<unsigned>(rows), RowThreads(source.x.groups), 0,
-                          context_.stream>>>(source, args.out.as<uint16_t>());
+    const auto kernel = source.x.whole ? ProductToBf16Kernel<true> : ProductToBf16Kernel<false>;
+    kernel<<<static_cast<unsigned>(rows), RowThreads(source.x.groups), 0, context_.stream>>>(
+        source, args.out.as<uint16_t>());
   } else {
-    LaunchQuantizeTile(source, MakeTileOutputs(args.out, args.out_transposed, rows, source.x.width),
+    LaunchQuantizeTile(source, source.x.whole,
+                       MakeTileOutputs(args.out, args.out_transposed, rows, source.x.width),
                        context_.stream);
   }
   CudaCheck(cudaGetLastError(), "Swiglu");
@@ -161,7 +184,8 @@ void CudaOps::SwigluBackward(const SwigluBackwardArgs& args) {
   const GateUp x = MakeGateUp(args.gate_up);
   const int64_t rows = args.dy.rows();
   if (rows == 0) return;
-  SwigluBackwardKernel<<<static_cast<unsigned>(rows), RowThreads(x.groups), 0, context_.stream>>>(
+  const auto kernel = x.whole ? SwigluBackwardKernel<true> : SwigluBackwardKernel<false>;
+  kernel<<<static_cast<unsigned>(rows), RowThreads(x.groups), 0, context_.stream>>>(
       x, args.dy.as<uint16_t>(), args.dgate_up.as<uint16_t>(), args.amax.as<float>());
   CudaCheck(cudaGetLastError(), "SwigluBackward");
 }

@@ -20,7 +20,7 @@ inline DeviceActivation MakeActivation(const Activation& x) {
     view.cols = x.q8.codes.cols();
     view.scale_cols = GroupsPerRow(view.cols, x.q8.segments);
   }
-  view.aligned = view.cols % kGroup == 0;
+  view.whole = view.cols % kGroup == 0;
   return view;
 }
 
