@@ -19,7 +19,9 @@ struct Shape {
   int64_t rows, cols;
 };
 // Hidden sizes that are no multiple of anything, one token, more than one chunk of rows.
-const Shape kShapes[] = {{1, 72}, {17, 72}, {17, 5120}, {130, 200}, {1000, 72}, {3, 5}, {2, 1}};
+// Rows of whole groups and others, of every number of groups a thread of a GPU takes.
+const Shape kShapes[] = {{1, 72}, {17, 72},   {300, 160}, {17, 5120}, {130, 200}, {1000, 72},
+                         {3, 5},  {3, 16384}, {2, 12300}, {2, 40000}, {2, 33001}, {2, 1}};
 
 TEST_P(NormTest, AddNormQuantizesTheRoundedSum) {
   for (const auto& [rows, cols] : kShapes) {
@@ -284,6 +286,9 @@ TEST_P(NormTest, BackwardAgreesWithFiniteDifferences) {
 // Closed form in FP64 on wide rows, many rows and quantized input.
 TEST_P(NormTest, BackwardMatchesTheClosedForm) {
   for (const auto& [rows, cols] : kShapes) {
+    WorkspaceShape shape;
+    shape.hidden = cols;
+    UseWorkspace(shape);
     const ReferenceGroups groups = QuantizeRows(NormalBf16(rows * cols, 1.5, 1), rows, cols, 1);
     const std::vector<float> dy = NormalBf16(rows * cols, 1.0, 2);
     const std::vector<float> gamma = Normal(cols, 1.0, 3), rstd = Normal(rows, 0.2, 6);

@@ -18,17 +18,18 @@ struct Rows {
   float* nll;
 };
 
-// e^(x - shift), 0 for -inf - -inf.
+// e^(x - shift) for a finite shift.
 __device__ inline float ExpShifted(float x, float shift) {
-  return x == shift ? 1.0f : Exp2Flushed((x - shift) * kLog2E);
+  return Exp2Flushed((x - shift) * kLog2E);
 }
 
 __device__ inline float At(const float* x, int64_t i) { return x[i]; }
 __device__ inline float At(const uint16_t* x, int64_t i) { return FloatFromBf16(x[i]); }
 
-// A running maximum and the sum of exponentials relative to it.
+// A running maximum, finite also when all is minus infinity, and the sum of exponentials relative
+// to it.
 struct Softmax {
-  float largest = -INFINITY;
+  float largest = -kLargestFloat;
   float sum = 0;
   __device__ void Add(const Group16& g, int n) {
     float most = largest;
@@ -84,20 +85,21 @@ __global__ void __launch_bounds__(kThreads) CrossEntropyKernel(const Value* logi
   if (out == nullptr) return;
   const float factor = *r.inverse_count;
   const float inverse_total = 1.0f / total;
-  const auto gradient = [&](Group16 g, int64_t i) {
+  const float scale = inverse_total * factor;
+  // The thread that has the target's group writes the target once more.
+  const auto gradient = [&]<bool kWhole>(int64_t i, int n) {
+    Group16 g = LoadGroup<kWhole>(x + i, n);
 #pragma unroll
-    for (int k = 0; k < kGroup; ++k) {
-      const float p = ExpShifted(g.v[k], largest) * inverse_total;
-      g.v[k] = (p - (i + k == target ? 1.0f : 0.0f)) * factor;
-    }
-    return g;
+    for (int k = 0; k < kGroup; ++k) g.v[k] = ExpShifted(g.v[k], largest) * scale;
+    StoreGroup<kWhole>(g, out + i, n);
+    if (target < i || target >= i + n) return;
+    out[target] = Bf16Bits((ExpShifted(at_target, largest) * inverse_total - 1.0f) * factor);
   };
   for (int64_t i = threadIdx.x * kGroup; i < r.whole_cols; i += kThreads * kGroup) {
-    StoreGroup<true>(gradient(LoadGroup<true>(x + i, kGroup), i), out + i, kGroup);
+    gradient.template operator()<true>(i, kGroup);
   }
   for (int64_t i = r.whole_cols + threadIdx.x * kGroup; i < r.vocab; i += kThreads * kGroup) {
-    const int n = GroupCount<false>(r.vocab - i);
-    StoreGroup<false>(gradient(LoadGroup<false>(x + i, n), i), out + i, n);
+    gradient.template operator()<false>(i, GroupCount<false>(r.vocab - i));
   }
   for (int64_t i = r.vocab + threadIdx.x; i < r.ld_out; i += kThreads) out[i] = 0;
 }

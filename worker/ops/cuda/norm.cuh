@@ -16,6 +16,9 @@ struct RowShape {
   bool whole = false;  // made of whole groups
 };
 
+// What a block of that many groups a thread may need; the kernels keep their registers within it.
+constexpr int MaxRowThreads(int per_thread) { return per_thread == 4 ? 1024 : 512; }
+
 inline RowShape MakeRowShape(int64_t cols) {
   RowShape shape;
   shape.cols = cols;
