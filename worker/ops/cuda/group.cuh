@@ -231,12 +231,6 @@ __device__ inline void StoreCodes(const uint4& codes, uint8_t* p, int n) {
   }
 }
 
-// A group of an activation as it lies in memory: BF16 pairs, or codes in the first four words.
-struct RawActivation {
-  Packed16 words;
-  uint16_t scale;
-};
-
 // A 1x16 activation or a BF16 one, read as 16 FP32 values of a row.
 struct DeviceActivation {
   const uint16_t* bf16 = nullptr;
@@ -248,29 +242,13 @@ struct DeviceActivation {
 
   // `group`: index into the row's scales; `col`: first element.
   template <bool kWhole>
-  __device__ RawActivation LoadRaw(int64_t row, int64_t col, int64_t group, int n) const {
-    RawActivation raw;
-    if (bf16 != nullptr) {
-      raw.words = LoadPacked<kWhole>(bf16 + row * cols + col, n);
-      return raw;
-    }
-    const uint4 c = LoadCodes<kWhole>(codes + row * cols + col, n);
-    raw.words = {{c.x, c.y, c.z, c.w}};
-    raw.scale = scales[row * scale_cols + group];
-    return raw;
-  }
-  __device__ Group16 Values(const RawActivation& raw) const {
-    if (bf16 != nullptr) return Unpack(raw.words);
-    const uint32_t* w = raw.words.w;
-    Group16 g = DecodeGroup(make_uint4(w[0], w[1], w[2], w[3]));
-    const float s = FloatFromBf16(raw.scale);
+  __device__ Group16 Load(int64_t row, int64_t col, int64_t group, int n) const {
+    if (bf16 != nullptr) return LoadGroup<kWhole>(bf16 + row * cols + col, n);
+    Group16 g = DecodeGroup(LoadCodes<kWhole>(codes + row * cols + col, n));
+    const float s = FloatFromBf16(scales[row * scale_cols + group]);
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) g.v[i] = __fmul_rn(g.v[i], s);
     return g;
-  }
-  template <bool kWhole>
-  __device__ Group16 Load(int64_t row, int64_t col, int64_t group, int n) const {
-    return Values(LoadRaw<kWhole>(row, col, group, n));
   }
 };
 

@@ -39,34 +39,7 @@ __device__ inline void StoreLargest(const RowSums& sums, float* amax) {
   *amax = __uint_as_float(largest);
 }
 
-// What a thread reads of a row, as it lies in memory.
-template <int kPerThread>
-struct RowInput {
-  RawActivation x[kPerThread];
-  Packed16 dy[kPerThread];
-  Packed16 residual[kPerThread];  // unset without dresidual
-  float rstd;
-
-  template <bool kWhole>
-  __device__ void Load(const NormBackwardPointers& p, int64_t row, int64_t cols, int groups) {
-    rstd = p.rstd[row];
-#pragma unroll
-    for (int k = 0; k < kPerThread; ++k) {
-      const int g = threadIdx.x + k * blockDim.x;
-      if (g >= groups) break;
-      const int64_t col = static_cast<int64_t>(g) * kGroup;
-      const int n = GroupCount<kWhole>(cols - col);
-      x[k] = p.x.LoadRaw<kWhole>(row, col, g, n);
-      dy[k] = LoadPacked<kWhole>(p.dy + row * cols + col, n);
-      if (p.dresidual != nullptr) {
-        residual[k] = LoadPacked<kWhole>(p.dresidual + row * cols + col, n);
-      }
-    }
-  }
-};
-
-// Blocks take rows in turn; a thread owns its columns of the gain gradient for all of them. Where
-// registers allow it, the next row is read while this one is worked on.
+// Blocks take rows in turn; a thread owns its columns of the gain gradient for all of them.
 template <int kPerThread, bool kWhole>
 __global__ void __launch_bounds__(MaxRowThreads(kPerThread))
     NormBackwardKernel(NormBackwardPointers p, int64_t rows, int64_t cols, int groups) {
@@ -78,33 +51,26 @@ __global__ void __launch_bounds__(MaxRowThreads(kPerThread))
 #pragma unroll
     for (int i = 0; i < kGroup; ++i) dgamma[k].v[i] = 0;
   }
-  constexpr bool kReadAhead = kPerThread == 1;
-  RowInput<kPerThread> in;
-  if constexpr (kReadAhead) {
-    if (blockIdx.x < rows) in.template Load<kWhole>(p, blockIdx.x, cols, groups);
-  }
   int turn = 0;
   int64_t previous = -1;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const int64_t next = row + gridDim.x;
-    RowInput<kPerThread> ahead;
-    if constexpr (kReadAhead) {
-      if (next < rows) ahead.template Load<kWhole>(p, next, cols, groups);
-    } else {
-      in.template Load<kWhole>(p, row, cols, groups);
-    }
-    const float rstd = in.rstd;
+    const float rstd = p.rstd[row];
     Group16 xhat[kPerThread];
     Group16 weighted[kPerThread];  // dy gamma
+    Packed16 residual[kPerThread];
     float dot = 0;
 #pragma unroll
     for (int k = 0; k < kPerThread; ++k) {
       const int g = threadIdx.x + k * blockDim.x;
       if (g >= groups) break;
       const int64_t col = static_cast<int64_t>(g) * kGroup;
-      xhat[k] = p.x.Values(in.x[k]);
-      weighted[k] = Unpack(in.dy[k]);
-      const Group16 gamma = LoadGroup<kWhole>(p.gamma + col, GroupCount<kWhole>(cols - col));
+      const int n = GroupCount<kWhole>(cols - col);
+      xhat[k] = p.x.Load<kWhole>(row, col, g, n);
+      weighted[k] = LoadGroup<kWhole>(p.dy + row * cols + col, n);
+      if (p.dresidual != nullptr) {
+        residual[k] = LoadPacked<kWhole>(p.dresidual + row * cols + col, n);
+      }
+      const Group16 gamma = LoadGroup<kWhole>(p.gamma + col, n);
 #pragma unroll
       for (int i = 0; i < kGroup; ++i) {
         xhat[k].v[i] *= rstd;
@@ -130,7 +96,7 @@ __global__ void __launch_bounds__(MaxRowThreads(kPerThread))
         dx.v[i] = rstd * (weighted[k].v[i] - xhat[k].v[i] * mean);
       }
       if (p.dresidual != nullptr) {
-        const Group16 r = Unpack(in.residual[k]);
+        const Group16 r = Unpack(residual[k]);
 #pragma unroll
         for (int i = 0; i < kGroup; ++i) dx.v[i] += r.v[i];
       }
@@ -142,7 +108,6 @@ __global__ void __launch_bounds__(MaxRowThreads(kPerThread))
     if (threadIdx.x % 32 == 0) shared[turn].largest[warp] = bits;
     previous = row;
     turn = 1 - turn;
-    if constexpr (kReadAhead) in = ahead;
   }
   __syncthreads();
   if (previous >= 0 && p.amax != nullptr) StoreLargest(shared[1 - turn], p.amax + previous);

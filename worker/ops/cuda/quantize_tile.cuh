@@ -74,8 +74,7 @@ __device__ inline void StoreTransposedTile(const uint4* tile, const TileOutputs&
 // Source: `Prepare<kWhole>(col, n)` once a thread, then `uint4 Codes<kWhole>(row, col, n)` of rows
 // below `rows`; n valid elements (1 to 16).
 template <bool kWhole, typename Source>
-__global__ void __launch_bounds__(kTileThreads, 6)
-    QuantizeTileKernel(Source source, TileOutputs o) {
+__global__ void __launch_bounds__(kTileThreads) QuantizeTileKernel(Source source, TileOutputs o) {
   __shared__ uint4 tile[kTileRows * kTileGroups];
   const int64_t row0 = static_cast<int64_t>(blockIdx.y) * kTileRows;
   const int64_t col0 = static_cast<int64_t>(blockIdx.x) * kTileCols;
