@@ -21,7 +21,7 @@ struct AddNormPointers {
 
 // One block a row; a thread keeps its groups in registers between the two reductions.
 template <int kPerThread, bool kWhole>
-__global__ void __launch_bounds__(MaxRowThreads(kPerThread))
+__global__ void __maxnreg__(MaxRowRegisters(kPerThread))
     AddNormKernel(AddNormPointers p, int64_t cols, int groups, float eps) {
   __shared__ float scratch[33];
   const int64_t row = blockIdx.x;

@@ -16,8 +16,11 @@ struct RowShape {
   bool whole = false;  // made of whole groups
 };
 
-// What a block of that many groups a thread may need; the kernels keep their registers within it.
-constexpr int MaxRowThreads(int per_thread) { return per_thread == 4 ? 1024 : 512; }
+// Registers of a thread, so that the largest block of that many groups a thread has enough: 1024
+// threads with four groups, 512 otherwise. 96: five of the usual blocks of 128 on a multiprocessor.
+constexpr int MaxRowRegisters(int per_thread) {
+  return per_thread == 1 ? 96 : (per_thread == 2 ? 128 : 64);
+}
 
 inline RowShape MakeRowShape(int64_t cols) {
   RowShape shape;

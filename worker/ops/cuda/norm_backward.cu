@@ -41,7 +41,7 @@ __device__ inline void StoreLargest(const RowSums& sums, float* amax) {
 
 // Blocks take rows in turn; a thread owns its columns of the gain gradient for all of them.
 template <int kPerThread, bool kWhole>
-__global__ void __launch_bounds__(MaxRowThreads(kPerThread))
+__global__ void __maxnreg__(MaxRowRegisters(kPerThread))
     NormBackwardKernel(NormBackwardPointers p, int64_t rows, int64_t cols, int groups) {
   __shared__ RowSums shared[2];
   const int warp = threadIdx.x / 32;
