@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,14 +16,21 @@
 
 namespace coat {
 
-struct HostTensor {  // a whole logical tensor, or a slice of one, in host memory
+struct HostTensor {  // a whole logical tensor, or a slice of one
   std::string name;  // logical name
   DType dtype = DType::kF32;
   std::vector<int64_t> shape;  // logical shape
   int64_t first = 0;           // first element of the slice in the flattened logical tensor
   int64_t count = 0;           // elements of the slice
-  const void* data = nullptr;  // on save: the slice's first element
+  const void* data = nullptr;  // on save: the slice's first element, for TensorBytes
 };
+
+// Calls `sink` with consecutive pieces of a slice's `bytes` bytes.
+using BytesSink = std::function<void(const void* data, int64_t bytes)>;
+using TensorBytes =
+    std::function<void(const HostTensor& tensor, int64_t bytes, const BytesSink& sink)>;
+// Of slices whose `data` is host memory.
+void HostBytes(const HostTensor& tensor, int64_t bytes, const BytesSink& sink);
 
 struct CheckpointInfo {
   std::string path;  // directory
@@ -49,7 +57,8 @@ std::vector<HostTensor> AssignToRank(const std::vector<HostTensor>& tensors, int
 std::string TemporaryDir(const std::string& dir, int64_t step, int32_t attempt);
 // Creates the directory if needed. A failed write removes this rank's file, to free the disk.
 // Error(kInvalidArgument) naming the tensor for a slice outside its shape or one given twice.
-void WriteShard(const std::string& temporary_dir, int rank, const std::vector<HostTensor>& tensors);
+void WriteShard(const std::string& temporary_dir, int rank, const std::vector<HostTensor>& tensors,
+                const TensorBytes& read = HostBytes);
 // `info.path` and `info.bytes` are filled in. Error(kFailedPrecondition) when a rank's shard is
 // missing or the shards do not cover a tensor exactly once; Error(kAlreadyExists) when a complete
 // checkpoint of this step and attempt stands there. The older checkpoints are never touched.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "configs/base/error.h"
 #include "worker/checkpoint/checkpoint.h"
@@ -63,14 +64,31 @@ std::string Hashed(Sha256* hash, const void* data, int64_t bytes) {
   return hash->Finish();
 }
 
+// Writes a tensor's bytes; their hash.
+std::string Append(const HostTensor& tensor, int64_t bytes, const TensorBytes& read,
+                   OutputFile* file, Sha256* hash) {
+  int64_t written = 0;
+  read(tensor, bytes, [&](const void* data, int64_t size) {
+    file->Write(data, size);
+    hash->Update(data, static_cast<size_t>(size));
+    written += size;
+  });
+  Check(written == bytes, "tensor `" + tensor.name + "`: its bytes were not read whole");
+  return hash->Finish();
+}
+
 }  // namespace
+
+void HostBytes(const HostTensor& tensor, int64_t bytes, const BytesSink& sink) {
+  if (bytes > 0) sink(tensor.data, bytes);
+}
 
 std::string TemporaryDir(const std::string& dir, int64_t step, int32_t attempt) {
   return dir + "/" + TemporaryName(step, attempt);
 }
 
-void WriteShard(const std::string& temporary_dir, int rank,
-                const std::vector<HostTensor>& tensors) {
+void WriteShard(const std::string& temporary_dir, int rank, const std::vector<HostTensor>& tensors,
+                const TensorBytes& read) {
   std::vector<const HostTensor*> order = FileOrder(tensors);
   std::vector<SafetensorsEntry> entries;
   std::set<std::string> names;
@@ -97,7 +115,7 @@ void WriteShard(const std::string& temporary_dir, int rank,
   for (size_t i = 0; i < order.size(); ++i) {
     const HostTensor& tensor = *order[i];
     int64_t bytes = entries[i].end - entries[i].begin;
-    file.Write(tensor.data, bytes);
+    std::string sha256 = Append(tensor, bytes, read, &file, &hash);
     TensorRecord& record = shard.tensors[tensor.name];
     if (!record.parts.empty() && (record.dtype != tensor.dtype || record.shape != tensor.shape)) {
       throw Error(Code::kInvalidArgument,
@@ -106,7 +124,7 @@ void WriteShard(const std::string& temporary_dir, int rank,
     record.dtype = tensor.dtype;
     record.shape = tensor.shape;
     record.parts.push_back({0, entries[i].name, tensor.first, tensor.count,
-                            header_bytes + entries[i].begin, Hashed(&hash, tensor.data, bytes)});
+                            header_bytes + entries[i].begin, std::move(sha256)});
   }
   file.Close();
   WriteFile(record_path, WriteManifest(shard));

@@ -1,5 +1,6 @@
 #include "worker/trainer/checkpointing.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "configs/base/clock.h"
@@ -7,6 +8,7 @@
 #include "configs/spec/writer.h"
 #include "worker/checkpoint/sha256.h"
 #include "worker/precision/bf16.h"
+#include "worker/trainer/staged_copies.h"
 
 namespace coat {
 namespace {
@@ -29,38 +31,14 @@ std::vector<Entry> Entries(Session* session) {
   return entries;
 }
 
-// What a rank writes: on the CPU the arena itself, from a GPU copies that live as long as this.
-class Shard {
- public:
-  explicit Shard(Session* session) {
-    const std::vector<Entry> entries = Entries(session);
-    std::vector<HostTensor> all;
-    for (const Entry& e : entries) {
-      all.push_back({e.name, e.tensor.dtype, ShapeOf(e.tensor), 0, e.tensor.numel(), nullptr});
-    }
-    tensors_ = AssignToRank(all, session->rank(), session->world_size());
-    for (HostTensor& mine : tensors_) {
-      for (const Entry& e : entries) {
-        if (e.name == mine.name) mine.data = Fetch(session->ops.get(), e.tensor, mine);
-      }
-    }
-    session->ops->Synchronize();
+// What this rank writes; `data` is device memory.
+std::vector<HostTensor> Shard(Session* session) {
+  std::vector<HostTensor> all;
+  for (const Entry& e : Entries(session)) {
+    all.push_back({e.name, e.tensor.dtype, ShapeOf(e.tensor), 0, e.tensor.numel(), e.tensor.data});
   }
-  const std::vector<HostTensor>& tensors() const { return tensors_; }
-
- private:
-  const void* Fetch(Ops* ops, const Tensor& tensor, const HostTensor& mine) {
-    const int64_t element = ElementBytes(tensor.dtype);
-    char* first = tensor.as<char>() + mine.first * element;
-    if (ops->device() == DeviceType::kCpu) return first;
-    copies_.emplace_back(static_cast<size_t>(mine.count * element));
-    ops->ToHost(Tensor(first, tensor.dtype, {mine.count}), copies_.back().data());
-    return copies_.back().data();
-  }
-
-  std::vector<HostTensor> tensors_;
-  std::vector<std::vector<char>> copies_;
-};
+  return AssignToRank(all, session->rank(), session->world_size());
+}
 
 // Runs `part` and tells every rank how it went; all throw when one failed.
 template <typename Part>
@@ -132,32 +110,42 @@ void CheckFits(const CheckpointReader& reader, const Entry& entry, bool any_dtyp
   }
 }
 
-void Load(const CheckpointReader& reader, const Entry& entry, Ops* ops) {
-  std::vector<char> bytes(static_cast<size_t>(entry.tensor.bytes()));
-  reader.Read(entry.name, 0, entry.tensor.numel(), bytes.data());
-  ops->ToDevice(bytes.data(), entry.tensor);
-  ops->Synchronize();
+void Load(const CheckpointReader& reader, const Entry& entry, StagedCopies* copies) {
+  const int64_t element = ElementBytes(entry.tensor.dtype);
+  copies->ToDevice(entry.tensor.data, entry.tensor.bytes(),
+                   [&](int64_t offset, int64_t bytes, void* out) {
+                     reader.Read(entry.name, offset / element, bytes / element, out);
+                   });
 }
 
-void LoadConverted(const CheckpointReader& reader, const Entry& entry, Ops* ops) {
+// Elements [first, first + count), stored as From, as To.
+template <typename From, typename To>
+void ReadConverted(const CheckpointReader& reader, const std::string& name, int64_t first,
+                   int64_t count, To (*convert)(From), void* out) {
+  std::vector<From> stored(static_cast<size_t>(count));
+  reader.Read(name, first, count, stored.data());
+  std::transform(stored.begin(), stored.end(), static_cast<To*>(out), convert);
+}
+
+void LoadConverted(const CheckpointReader& reader, const Entry& entry, StagedCopies* copies) {
   const DType stored = reader.Describe(entry.name).dtype;
-  if (stored == entry.tensor.dtype) return Load(reader, entry, ops);
-  const size_t count = static_cast<size_t>(entry.tensor.numel());
-  std::vector<float> wide(count);
-  std::vector<uint16_t> narrow(count);
-  if (stored == DType::kF32 && entry.tensor.dtype == DType::kBF16) {
-    reader.Read(entry.name, 0, entry.tensor.numel(), wide.data());
-    for (size_t i = 0; i < count; ++i) narrow[i] = Bf16FromFloat(wide[i]);
-    ops->ToDevice(narrow.data(), entry.tensor);
-  } else if (stored == DType::kBF16 && entry.tensor.dtype == DType::kF32) {
-    reader.Read(entry.name, 0, entry.tensor.numel(), narrow.data());
-    for (size_t i = 0; i < count; ++i) wide[i] = FloatFromBf16(narrow[i]);
-    ops->ToDevice(wide.data(), entry.tensor);
-  } else {
+  const DType wanted = entry.tensor.dtype;
+  if (stored == wanted) return Load(reader, entry, copies);
+  const bool narrow = stored == DType::kF32 && wanted == DType::kBF16;
+  if (!narrow && (stored != DType::kBF16 || wanted != DType::kF32)) {
     throw Error(Code::kInvalidArgument, reader.info().path + ": weights '" + entry.name + "' are " +
                                             DTypeName(stored) + ", not F32 or BF16");
   }
-  ops->Synchronize();
+  const int64_t element = ElementBytes(wanted);
+  copies->ToDevice(entry.tensor.data, entry.tensor.bytes(),
+                   [&](int64_t offset, int64_t bytes, void* out) {
+                     const int64_t first = offset / element, count = bytes / element;
+                     if (narrow) {
+                       ReadConverted(reader, entry.name, first, count, &Bf16FromFloat, out);
+                     } else {
+                       ReadConverted(reader, entry.name, first, count, &FloatFromBf16, out);
+                     }
+                   });
 }
 
 }  // namespace
@@ -175,7 +163,11 @@ CheckpointInfo SaveCheckpoint(Session* session, const std::string& weights_hash)
   info.state = StateText(*session);
   try {
     Together(session, "writing the checkpoint", [&] {
-      WriteShard(TemporaryDir(dir, info.step, attempt), session->rank(), Shard(session).tensors());
+      StagedCopies copies(session->ops.get());
+      WriteShard(TemporaryDir(dir, info.step, attempt), session->rank(), Shard(session),
+                 [&](const HostTensor& tensor, int64_t bytes, const BytesSink& sink) {
+                   copies.FromDevice(tensor.data, bytes, sink);
+                 });
     });
     Together(session, "committing the checkpoint", [&] {
       if (session->rank() == 0) info = Commit(dir, info, session->world_size());
@@ -194,7 +186,8 @@ void RestoreCheckpoint(const std::string& path, Session* session) {
   const CheckpointReader reader(path);
   const std::vector<Entry> entries = Entries(session);
   for (const Entry& entry : entries) CheckFits(reader, entry, false);
-  for (const Entry& entry : entries) Load(reader, entry, session->ops.get());
+  StagedCopies copies(session->ops.get());
+  for (const Entry& entry : entries) Load(reader, entry, &copies);
   const CheckpointInfo& info = reader.info();
   TrainState& state = session->state;
   state.step = info.step;
@@ -209,9 +202,10 @@ void RestoreCheckpoint(const std::string& path, Session* session) {
 
 void LoadWeights(const std::string& path, Session* session) {
   const CheckpointReader reader(path);
+  StagedCopies copies(session->ops.get());
   for (const Parameter& p : session->model->parameters()) {
     CheckFits(reader, {p.name, p.master}, true);
-    LoadConverted(reader, {p.name, p.master}, session->ops.get());
+    LoadConverted(reader, {p.name, p.master}, &copies);
   }
   session->model->WeightsChanged();
 }

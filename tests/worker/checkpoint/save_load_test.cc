@@ -116,6 +116,29 @@ TEST_F(SaveLoad, AssignmentIsEvenAndComplete) {
   }
 }
 
+TEST_F(SaveLoad, TensorsMayComeInPieces) {
+  State state(4);
+  WriteShard(TemporaryDir(dir_, 4, 1), 0, state.tensors(),
+             [](const HostTensor& tensor, int64_t bytes, const BytesSink& sink) {
+               for (int64_t at = 0; at < bytes; at += 24) {
+                 sink(static_cast<const char*>(tensor.data) + at,
+                      std::min<int64_t>(24, bytes - at));
+               }
+             });
+  ExpectState(CheckpointReader(Commit(dir_, MakeInfo(4, 1, true), 1).path), 4);
+}
+
+TEST_F(SaveLoad, ATensorThatIsNotReadWholeIsRefused) {
+  float value[4] = {};
+  const auto refusal = RefusalOf([&] {
+    WriteShard(TemporaryDir(dir_, 1, 1), 0, {{"w", DType::kF32, {4}, 0, 4, value}},
+               [](const HostTensor& tensor, int64_t bytes, const BytesSink& sink) {
+                 sink(tensor.data, bytes / 2);
+               });
+  });
+  EXPECT_THAT(refusal.message, HasSubstr("tensor `w`: its bytes were not read whole"));
+}
+
 TEST_F(SaveLoad, BadTensorsAreNamed) {
   float value[4] = {};
   auto refusal = [&](const std::vector<HostTensor>& tensors) {

@@ -2,61 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "configs/base/error.h"
-#include "worker/ops/cpu/cpu_ops.h"
+#include "tests/support/late_ops.h"
 
 namespace coat {
 namespace {
-
-// A device that is as late as it may be: what it copies to the host is there only when the host
-// has waited for it. Each mark is a second behind the one before.
-class LateOps final : public CpuOps {
- public:
-  LateOps() : CpuOps(1) {}
-
-  void ToHost(const Tensor& from, void* host) override {
-    const char* bytes = from.as<char>();
-    copies_.push_back({std::vector<char>(bytes, bytes + from.bytes()), host});
-  }
-  void Synchronize() override { Deliver(copies_.size()); }
-  std::unique_ptr<Mark> CreateMark() override { return std::make_unique<LateMark>(this); }
-
- private:
-  struct Copy {
-    std::vector<char> bytes;
-    void* host;
-  };
-  class LateMark final : public Mark {
-   public:
-    explicit LateMark(LateOps* ops) : ops_(ops) {}
-    void Set() override {
-      behind_ = ops_->copies_.size();
-      seconds_ = ++ops_->seconds_;
-    }
-    void Wait() override { ops_->Deliver(behind_); }
-    double SecondsSince(const Mark& earlier) const override {
-      return seconds_ - static_cast<const LateMark&>(earlier).seconds_;
-    }
-
-   private:
-    LateOps* ops_;
-    size_t behind_ = 0;
-    double seconds_ = 0;
-  };
-
-  void Deliver(size_t count) {
-    for (; delivered_ < count; ++delivered_) {
-      const Copy& copy = copies_[delivered_];
-      std::memcpy(copy.host, copy.bytes.data(), copy.bytes.size());
-    }
-  }
-
-  std::vector<Copy> copies_;
-  size_t delivered_ = 0;
-  double seconds_ = 0;
-};
 
 class StubOptimizer final : public Optimizer {
  public:
