@@ -1,12 +1,14 @@
 #include <algorithm>
+#include <deque>
 
 #include "server/loops/coordinator.h"
 #include "server/loops/section.h"
+#include "server/workers/stall.h"
 
 namespace coat {
 namespace {
 
-constexpr size_t kStepTimes = 32;  // for the median of the stall limit
+constexpr size_t kStepTimes = 32;  // for medians: of the stall limit and of the speed
 constexpr int64_t kMaxRendezvousWaitMs = 20'000;
 
 std::string RendezvousTopic(const std::string& job, int32_t attempt) {
@@ -118,9 +120,12 @@ void Coordinator::ApplyRecord(JobRecord* record, const coatrack::v1::StepRecord&
   if (step.has_loss()) job->set_loss(step.loss());
   if (step.has_validation_loss()) job->set_validation_loss(step.validation_loss());
   if (step.step_seconds() > 0) {
-    job->set_tokens_per_second(static_cast<double>(step.tokens()) / step.step_seconds());
-    record->step_seconds.push_back(step.step_seconds());
-    if (record->step_seconds.size() > kStepTimes) record->step_seconds.pop_front();
+    std::deque<double>& times = record->step_seconds;
+    times.push_back(step.step_seconds());
+    if (times.size() > kStepTimes) times.pop_front();
+    // Not of this step alone: one with telemetry takes longer.
+    job->set_tokens_per_second(static_cast<double>(step.tokens()) /
+                               MedianSeconds({times.begin(), times.end()}));
   }
   if (!step.checkpoint().empty()) {
     checkpoints_.Add(record->row.root_uuid(), record->id(), step.checkpoint(),

@@ -19,13 +19,17 @@ std::string PhaseWord(coatrack::v1::Phase phase) {
 
 }  // namespace
 
+double MedianSeconds(std::vector<double> seconds) {
+  const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size()) / 2;
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
 int64_t PhaseLimitMs(coatrack::v1::Phase phase, int64_t step,
                      const std::vector<double>& step_seconds, const StallLimits& limits) {
   if (phase != coatrack::v1::PHASE_STEP || step < 1 || step_seconds.empty()) return limits.load_ms;
-  std::vector<double> sorted = step_seconds;
-  const auto middle = sorted.begin() + static_cast<int64_t>(sorted.size()) / 2;
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  return std::max(limits.floor_ms, static_cast<int64_t>(3.0 * *middle * 1000.0));
+  return std::max(limits.floor_ms,
+                  static_cast<int64_t>(3.0 * MedianSeconds(step_seconds) * 1000.0));
 }
 
 std::optional<Stall> FindStall(const std::vector<RankProgress>& ranks,

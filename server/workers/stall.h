@@ -30,6 +30,9 @@ struct Stall {
   std::string message;  // names the rank, its worker, phase, sequence and the limit
 };
 
+// Of at least one value.
+double MedianSeconds(std::vector<double> seconds);
+
 // Limit of a phase: steps after the first take 3 x the median of `step_seconds`, at least the
 // floor; everything else load_ms.
 int64_t PhaseLimitMs(coatrack::v1::Phase phase, int64_t step,

@@ -21,7 +21,7 @@ RankKey Key(const std::string& job, int attempt, int rank = 0) {
 
 class JobFlowTest : public ::testing::Test {
  protected:
-  grpc::Status PushRecord(const RankKey& key, int64_t step, double loss) {
+  grpc::Status PushRecord(const RankKey& key, int64_t step, double loss, double seconds = 0.5) {
     PushRecordsRequest request;
     request.set_worker("w");
     request.set_incarnation("w/1");
@@ -32,7 +32,7 @@ class JobFlowTest : public ::testing::Test {
     record->set_phase(PHASE_STEP);
     record->set_loss(loss);
     record->set_tokens(512);
-    record->set_step_seconds(0.5);
+    record->set_step_seconds(seconds);
     grpc::ClientContext context;
     PushRecordsResponse response;
     grpc::Status status = server_.workers()->PushRecords(&context, request, &response);
@@ -88,6 +88,9 @@ TEST_F(JobFlowTest, WatchSeesEveryEventAndEndsWithTheJob) {
   EXPECT_TRUE(PushRecord(Key(id, 1), 7, 3.5).ok());
   EXPECT_EQ(server_.Get(id).step(), 7);
   EXPECT_EQ(server_.Get(id).loss(), 3.5);
+  EXPECT_EQ(server_.Get(id).tokens_per_second(), 1024.0);
+  EXPECT_TRUE(PushRecord(Key(id, 1), 8, 3.5).ok());
+  EXPECT_TRUE(PushRecord(Key(id, 1), 9, 3.5, 2.0).ok());  // one slow step is not the speed
   EXPECT_EQ(server_.Get(id).tokens_per_second(), 1024.0);
   Finish(id);
   watcher.join();
