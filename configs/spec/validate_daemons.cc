@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "configs/base/keepalive.h"
 #include "configs/spec/checker.h"
 #include "configs/spec/defaults.h"
 #include "configs/spec/validate.h"
@@ -78,6 +79,16 @@ Violations ValidateServerConfig(const coatrack::v1::ServerConfig& config) {
     check.Require(DurationMs(config.lost_after()) >= DurationMs(config.lease()), "lost_after",
                   "is shorter than lease", "write at least the lease");
   }
+  // Ranks other than the first show their progress in their worker's reports alone.
+  const auto check_limit = [&](const google::protobuf::Duration& limit, const char* field) {
+    if (!check.Clean(field)) return;
+    check.Require(DurationMs(limit) >= 2 * kSyncMaxWaitMs, field,
+                  "is shorter than twice the 5s in which workers report progress, so that ranks "
+                  "that run would count as stalled",
+                  "write at least 10s");
+  };
+  check_limit(config.stall_floor(), "stall_floor");
+  check_limit(config.load_limit(), "load_limit");
   return check.Take();
 }
 

@@ -87,7 +87,13 @@ void Cluster::StartServer() {
                 std::to_string(limits_.lease_s) +
                 "s\n"
                 "lost_after: " +
-                std::to_string(limits_.lost_after_s) + "s\n");
+                std::to_string(limits_.lost_after_s) +
+                "s\n"
+                "stall_floor: " +
+                std::to_string(limits_.stall_floor_s) +
+                "s\n"
+                "load_limit: " +
+                std::to_string(limits_.load_limit_s) + "s\n");
   server_ = std::make_unique<Process>(
       std::vector<std::string>{Program("coat-server"), "--config", config, "--listen", address(),
                                "--state-dir", state},

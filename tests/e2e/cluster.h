@@ -17,6 +17,8 @@ namespace coat::testing {
 struct Limits {
   int lease_s = 6;
   int lost_after_s = 10;
+  int stall_floor_s = 60;
+  int load_limit_s = 600;
 };
 
 // Everything stops with the object; no process of it is left then.

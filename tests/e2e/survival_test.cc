@@ -1,4 +1,5 @@
 // What may die under a running job, and that the job's curve does not show it.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -132,6 +133,23 @@ TEST_F(Freeze, AHostThatSleepsBeyondItsLease) {
            !RankIsAlive(RankDir(cluster_.StateDir("w1"), id, 1, 1));
   }));
   ExpectUndisturbed(spec, id, 2);
+}
+
+class Hang : public Survival {
+ protected:
+  Hang() : Survival(testing::Limits{.stall_floor_s = 10, .load_limit_s = 30}) {}
+};
+
+TEST_F(Hang, ARankThatStopsIsNamedAndItsGangStartedAgain) {
+  StartTwoHosts();
+  const auto spec = cluster_.TinyJob(kSteps, 2);
+  const std::string id = SubmitAndRun(spec);
+  ASSERT_EQ(kill(RankPid(id, 1, 1), SIGSTOP), 0);
+  ExpectUndisturbed(spec, id, 2);
+  EXPECT_EQ(cluster_.Get(id).restarts(), 1);
+  const testing::Finished described = cluster_.Coat({"describe", id});
+  EXPECT_THAT(described.out, ::testing::HasSubstr("rank 1 on w"));
+  EXPECT_THAT(described.out, ::testing::HasSubstr("holds the gang up"));
 }
 
 class NetworkCut : public Survival {

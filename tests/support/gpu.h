@@ -39,6 +39,17 @@ inline const GpuDecision& GpuOfThisMachine() {
   return decision;
 }
 
+// At most 4: more are not asked for.
+inline int CountGpus() {
+  int count = 0;
+  try {
+    for (; count < 4; ++count) CreateOps("cuda:" + std::to_string(count), 1);
+  } catch (const Error&) {
+    // the one behind the last
+  }
+  return count;
+}
+
 // "cpu", and "cuda:0" where there is one: then a backend that does not start fails its cases.
 inline std::vector<std::string> TestDevices() {
   if (GpuOfThisMachine().choice == GpuDecision::kSkip) return {"cpu"};
@@ -57,4 +68,14 @@ inline std::vector<std::string> TestDevices() {
     if (decision.choice == ::coat::testing::GpuDecision::kSkip) { \
       GTEST_SKIP() << decision.reason;                            \
     }                                                             \
+  } while (false)
+
+// Likewise where a test needs several; how many there are is no fault of a machine.
+#define COAT_NEEDS_GPUS(needed)                                                             \
+  do {                                                                                      \
+    COAT_NEEDS_GPU();                                                                       \
+    const int found = ::coat::testing::CountGpus();                                         \
+    if (found < (needed)) {                                                                 \
+      GTEST_SKIP() << "NOT RUN, needs " << (needed) << " GPUs, this machine has " << found; \
+    }                                                                                       \
   } while (false)

@@ -141,6 +141,7 @@ void TrainLoop::Report(int64_t pending) {
 void TrainLoop::ReportStep(const StepResult& result) {
   StepRecord record = Account(result);
   ThrowIfEndless(result.step);
+  if (result.step == session_.state.step) ReportReduceTimes(&record);
   if (TelemetryDue(result.step)) ReportTelemetry(session_, &record);
   if (EvaluationDue(result.step)) EvaluateInto(&record);
   progress_.Write(record);
@@ -176,6 +177,13 @@ StepRecord TrainLoop::Account(const StepResult& result) {
                                   *session_.peak_flops));
   }
   return record;
+}
+
+void TrainLoop::ReportReduceTimes(StepRecord* record) const {
+  if (session_.world_size() == 1) return;
+  const ReduceTimes times = session_.collectives->reduce_times();
+  record->set_all_reduce_seconds(times.busy_seconds);
+  record->set_all_reduce_wait_seconds(times.waited_seconds);
 }
 
 void TrainLoop::ThrowIfEndless(int64_t step) const {

@@ -48,6 +48,7 @@ class TrainLoop {
   void Report(int64_t pending);
   void ReportStep(const StepResult& result);
   coatrack::v1::StepRecord Account(const StepResult& result);
+  void ReportReduceTimes(coatrack::v1::StepRecord* record) const;  // of the step queued last
   void ThrowIfEndless(int64_t step) const;
   bool AnyRankStops();
   void EvaluateInto(coatrack::v1::StepRecord* record);

@@ -252,6 +252,9 @@ TEST(ValidateDaemonsTest, RefusesBadValues) {
   EXPECT_THAT(message({"listen=\"127.0.0.1:70700\""}), HasSubstr("is not an address"));
   EXPECT_THAT(message({"lost_after=1s"}), HasSubstr("lost_after: is shorter than lease"));
   EXPECT_THAT(message({"lease=0s"}), HasSubstr("lease: is outside 1ms to 8784h"));
+  EXPECT_THAT(message({"stall_floor=9s"}), HasSubstr("stall_floor: is shorter than twice the 5s"));
+  EXPECT_THAT(message({"load_limit=9s"}), HasSubstr("load_limit: is shorter than twice the 5s"));
+  EXPECT_TRUE(LoadServerConfig("", {"stall_floor=10s", "load_limit=10s"}).ok());
   EXPECT_THAT(message({"queue_limit=0"}), HasSubstr("queue_limit: is 0"));
   const auto worker =
       LoadWorkerConfig("", {"data_root=/d", "roots=[{name: a, path: /x}, {name: a, path: /y}]"});

@@ -18,16 +18,6 @@
 namespace coat {
 namespace {
 
-int Gpus() {
-  int count = 0;
-  try {
-    for (; count < 4; ++count) CreateOps("cuda:" + std::to_string(count), 1);
-  } catch (const Error&) {
-    // the one behind the last
-  }
-  return count;
-}
-
 // What a rank has on its GPU.
 class Rank {
  public:
@@ -65,13 +55,7 @@ class Rank {
 // Ranks as threads, one GPU each.
 class NcclTest : public ::testing::TestWithParam<int> {
  protected:
-  void SetUp() override {
-    COAT_NEEDS_GPU();
-    const int gpus = Gpus();
-    if (gpus < size()) {
-      GTEST_SKIP() << "NOT RUN, needs " << size() << " GPUs, has " << gpus;
-    }
-  }
+  void SetUp() override { COAT_NEEDS_GPUS(size()); }
 
   int size() const { return GetParam(); }
 

@@ -142,6 +142,8 @@ std::vector<std::string> Comparable(std::vector<StepRecord> records) {
   for (StepRecord& record : records) {
     record.clear_time();
     record.clear_step_seconds();
+    record.clear_all_reduce_seconds();
+    record.clear_all_reduce_wait_seconds();
     record.clear_collective_sequence();
     record.clear_memory();
     record.clear_checkpoint();
