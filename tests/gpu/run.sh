@@ -5,6 +5,7 @@
 #   tests/gpu/run.sh compare             CPU against GPU, and PyTorch against GPU
 #   tests/gpu/run.sh train               olmo-1b and llama-7b, 50 steps on real text
 #   tests/gpu/run.sh memory              planned against measured bytes, all recipes
+#   tests/gpu/run.sh ranks               several GPUs: agreement, speed, scaling, memory
 #   tests/gpu/run.sh sanitize [FILTER]   operator tests under compute-sanitizer
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -64,6 +65,13 @@ case "$what" in
     build coat-bench
     python3 -B tests/gpu/memory.py $dir/bin/coat-bench
     ;;
+  ranks)
+    build collectives_tests trainer_tests coat-train
+    export NCCL_NVLS_ENABLE=0  # NVLink multicast
+    $dir/tests/collectives_tests --gtest_filter='*Nccl*'
+    $dir/tests/trainer_tests --gtest_filter='*RanksTest*cuda*'
+    python3 -B tests/gpu/ranks.py $dir/bin/coat-train
+    ;;
   sanitize)
     build ops_tests
     status=0
@@ -73,5 +81,5 @@ case "$what" in
     sanitize racecheck "${1:-*cuda*:-*Attention*:*WideOperands*}" || status=1
     exit $status
     ;;
-  *) echo "run.sh: unknown target '$what' (build, test, compare, train, memory, sanitize)" >&2; exit 2 ;;
+  *) echo "run.sh: unknown target '$what' (build, test, compare, train, memory, ranks, sanitize)" >&2; exit 2 ;;
 esac

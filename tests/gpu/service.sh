@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# service.sh BIN_DIR [gpu|cpu]: the whole service on loopback with programs from BIN_DIR (pack.sh):
-# a job on the device is watched, scraped, cancelled mid-run with a checkpoint; another continues
-# from it, loses a rank, recovers from its own checkpoint and ends; nothing is left on the device.
+# service.sh BIN_DIR [gpu|cpu] [RANKS]: the whole service on loopback with programs from BIN_DIR
+# (pack.sh): a job on the device is watched, scraped, cancelled mid-run with a checkpoint; another
+# continues from it, loses a rank, recovers from its own checkpoint and ends; of several RANKS (one
+# a device; 1 by default) one more stops without a word, is named, and its gang starts again;
+# nothing is left on the devices.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "${1:?usage: service.sh BIN_DIR [gpu|cpu]}" && pwd)
 device=${2:-gpu}
+ranks=${3:-1}
 [ ! -d "$bin/lib" ] || export LD_LIBRARY_PATH="$bin/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 dir=$(mktemp -d)
 pids=()
@@ -61,7 +64,7 @@ device_clean() {
   no_ranks || return 1
   [ "$device" = cpu ] || [ "$(gpu_used)" -le $((used_before + 64)) ]
 }
-device_free() { [ -z "$(coat workers -o json | field "d['workers'][0]['devices'][0]['job_id']")" ]; }
+device_free() { [ -z "$(coat workers -o json | field "''.join(x['job_id'] for x in d['workers'][0]['devices'])")" ]; }
 
 expect_clean() {
   until_true 60 "no process and no memory of ours on the device" device_clean
@@ -72,19 +75,19 @@ expect_clean() {
 write_job() {  # NAME STEPS [EXTRA LINE]
   local every=20
   [ "$device" = cpu ] || every=100
-  local shape="preset: llama-tiny" train="sequence_length: 128, global_batch: 4, micro_batch: 4"
+  local shape="preset: llama-tiny" train="sequence_length: 128" batch=4
   # 100M parameters.
   [ "$device" = cpu ] || shape="family: llama, hidden_size: 832, layers: 12, heads: 13, intermediate_size: 2240"
-  [ "$device" = cpu ] || train="sequence_length: 1024, global_batch: 8, micro_batch: 8"
+  [ "$device" = cpu ] || train="sequence_length: 1024" batch=8
   cat >"$dir/$1.yaml" <<YAML
 api_version: coatrack/v1
 name: $1
 model: {$shape}
 data: {text: ["corpus/*.txt"], tokenizer: byte, validation_fraction: 0.01}
-train: {steps: $2, $train, seed: 7, eval_sequences: 8}
+train: {steps: $2, $train, global_batch: $((batch * ranks)), micro_batch: $batch, seed: 7, eval_sequences: 8}
 optimizer: {lr: 1.0e-3, schedule: constant, warmup_steps: 10}
 precision: {recipe: coat}
-resources: {ranks: 1, device: $device, time_limit: 10m}
+resources: {ranks: $ranks, device: $device, time_limit: 10m}
 checkpoint: {root: default, every_steps: $every, keep: 2}
 ${3:-}
 YAML
@@ -116,11 +119,12 @@ fi
 bash "$here/collect_text.sh" "$dir/data/corpus" 32
 
 say "Daemons"
-start server "$bin/coat-server" --listen 127.0.0.1:0
+printf 'api_version: coatrack/v1\nstall_floor: 10s\nload_limit: 120s\n' >"$dir/server.yaml"
+start server "$bin/coat-server" --config "$dir/server.yaml" --listen 127.0.0.1:0
 COAT_SERVER=127.0.0.1:$(port server listen)
 export COAT_SERVER
 start worker "$bin/coat-worker" --name here --server "$COAT_SERVER" --data-root "$dir/data" \
-  --root "default=$dir/checkpoints" --cpu-slots "$([ "$device" = cpu ] && echo 1 || echo 0)"
+  --root "default=$dir/checkpoints" --cpu-slots "$([ "$device" = cpu ] && echo "$ranks" || echo 0)"
 registered() { [ "$("$bin/coat" workers -o name 2>/dev/null)" = here ]; }
 until_true 30 "the worker to register" registered
 coat workers -o wide
@@ -163,6 +167,17 @@ print(f"validation loss at the start {start:.3f}; attempts {attempts}; the last 
 if start > 4.5: sys.exit("service.sh: the second job did not begin from the weights of the first")
 if len(attempts) < 2 or again <= 1: sys.exit("service.sh: the job did not resume from its checkpoint")'
 expect_clean
+if [ "$ranks" -gt 1 ]; then
+  say "A rank stops without a word; its gang starts again"
+  write_job third "$([ "$device" = cpu ] && echo 300 || echo 1000)"
+  third=$(submit third)
+  until_true 180 "a checkpoint of the third job" has_checkpoint "$third"
+  kill -STOP "$(pgrep -f -- "--rank-dir $dir/worker/attempts/$third/1/1( |$)" | tail -n 1)"
+  coat wait "$third" || fail "the third job ended as $(job "$third" "d['state']")"
+  coat describe "$third" | tee "$dir/third.txt"
+  grep -q 'rank 1 on here holds the gang up' "$dir/third.txt" || fail "the rank that stopped was not named"
+  expect_clean
+fi
 coat report "$second" --out "$dir/report.html"
 [ "$(wc -c <"$dir/report.html")" -gt 5000 ] || fail "the report is nearly empty"
 echo "report: $(wc -c <"$dir/report.html") bytes"
