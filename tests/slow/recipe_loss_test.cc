@@ -18,7 +18,9 @@ namespace {
 using coatrack::v1::JobSpec;
 using coatrack::v1::Recipe;
 
-constexpr int kSeeds = 4;
+// A pair has a standard deviation of 1 to 2 %, and every commit is another corpus: the mean of four
+// was seen from 0.24 % below to 1.1 % above with the same program.
+constexpr int kSeeds = 8;
 constexpr int64_t kSteps = 240;
 constexpr int64_t kSequenceLength = 128;
 constexpr int64_t kGlobalBatch = 16;
