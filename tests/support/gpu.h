@@ -39,15 +39,18 @@ inline const GpuDecision& GpuOfThisMachine() {
   return decision;
 }
 
-// At most 4: more are not asked for.
+// Looked for once. At most 4: more are not asked for.
 inline int CountGpus() {
-  int count = 0;
-  try {
-    for (; count < 4; ++count) CreateOps("cuda:" + std::to_string(count), 1);
-  } catch (const Error&) {
-    // the one behind the last
-  }
-  return count;
+  static const int gpus = [] {
+    int count = 0;
+    try {
+      for (; count < 4; ++count) CreateOps("cuda:" + std::to_string(count), 1);
+    } catch (const Error&) {
+      // the one behind the last
+    }
+    return count;
+  }();
+  return gpus;
 }
 
 // "cpu", and "cuda:0" where there is one: then a backend that does not start fails its cases.

@@ -99,7 +99,7 @@ void CudaOps::Amax(const AmaxArgs& args) {
   const int64_t rows = args.x.rows();
   const int64_t cols = args.x.cols();
   if (rows == 0) return;
-  const bool whole = args.x.ld % kGroup == 0 && cols % kGroup == 0;
+  const bool whole = HasWholeGroups(args.x);
   const int64_t groups = (cols + kGroup - 1) / kGroup;
   const int threads = static_cast<int>(std::min<int64_t>(512, (groups + 31) / 32 * 32));
   const auto launch = [&]<typename Value>(const Value* x) {
@@ -130,7 +130,7 @@ void CudaOps::Quantize(const QuantizeArgs& args) {
   const int64_t rows = args.x.rows();
   const int64_t cols = args.x.cols();
   const TileOutputs o = MakeTileOutputs(args.codes, args.codes_transposed, rows, cols);
-  const bool whole = args.x.ld % kGroup == 0 && cols % kGroup == 0;
+  const bool whole = HasWholeGroups(args.x);
   const DType format = args.codes.empty() ? args.codes_transposed.dtype : args.codes.dtype;
   const auto launch = [&]<typename Value>(const Value* x) {
     if (format == DType::kE5M2) {
@@ -152,8 +152,8 @@ void CudaOps::Quantize(const QuantizeArgs& args) {
 
 void CudaOps::Transpose(const TransposeArgs& args) {
   const TileOutputs o = MakeTileOutputs(Tensor(), args.out, args.x.rows(), args.x.cols());
-  const bool whole = args.x.ld % kGroup == 0 && args.x.cols() % kGroup == 0;
-  LaunchQuantizeTile(CodeSource{args.x.as<uint8_t>(), args.x.ld}, whole, o, context_.stream);
+  LaunchQuantizeTile(CodeSource{args.x.as<uint8_t>(), args.x.ld}, HasWholeGroups(args.x), o,
+                     context_.stream);
   CudaCheck(cudaGetLastError(), "Transpose");
 }
 

@@ -24,6 +24,9 @@ inline DeviceActivation MakeActivation(const Activation& x) {
   return view;
 }
 
+// Rows of whole groups at multiples of 16 elements (group.cuh).
+inline bool HasWholeGroups(const Tensor& x) { return x.ld % kGroup == 0 && x.cols() % kGroup == 0; }
+
 inline int64_t ActivationRows(const Activation& x) {
   return x.q8.empty() ? x.bf16.rows() : x.q8.codes.rows();
 }
